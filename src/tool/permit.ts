@@ -69,7 +69,7 @@ function isLate(request: Request): boolean {
 
 function refuseTogether(asker: Requester, { requests, input, isAllowed }: Together): Refusal | undefined {
   const decided = requests.map((request) => ({ request, decision: decide(asker.layers, request) }))
-  const denied = decided.filter(({ decision }) => decision.verdict === 'deny').map(({ request }) => request)
+  const denied = decided.filter(({ decision }) => decision.verdict === 'deny')
   if (denied.length > 0) return { verdict: 'deny', reason: refusalOf(asker.layers, denied) }
   const [main, ...others] = decided.filter(({ decision }) => decision.verdict === 'ask')
   if (main === undefined) return undefined

@@ -9,7 +9,7 @@ import { shapeSchema } from '../../prompt/shape/shape-schema.ts'
 import { CODE, isToolSource, type SourceOrigin, type ToolSource } from '../../tool/source.ts'
 import { isTool, type ShapedTool, type ToolDefinition, tool } from '../../tool/tool.ts'
 import { isForeignTool } from '../../tools/from-ai-sdk-tool.ts'
-import { serverSource } from '../../tools/mcp/mcp-server.ts'
+import { serverOf } from '../../tools/mcp/mcp-server.ts'
 import type { McpServerOptions } from '../../tools/mcp/options.ts'
 import type { AgentCore, McpServers, Sources, ToolChoice, ToolFunctionOptions, Tools } from '../definition/agent.ts'
 import { withToolsOfCode } from '../definition/file-layers.ts'
@@ -47,10 +47,6 @@ export function withTool(
     return withTool(agent, name, shaped)
   }
   const one = given ?? refuse(`${whereOf(agent)}, registerTool: give it a name and a tool.`)
-  if (typeof one === 'string') {
-    const call = `registerTool(agent, ${JSON.stringify(named)}, { desc, kwargs, func, returns })`
-    return refuse(`${whereOf(agent)}, registerTool: description, arguments and function have names here: ${call}.`)
-  }
   return withTools(agent, { tools: { [named]: isMade(one) ? one : tool(definitionOf(one)) } })
 }
 
@@ -189,7 +185,7 @@ export function withMcp(
   const { asks = false } = readOptions('useMcp(agent, servers, options)', options, USE_MCP)
   const servers = serversIn(agent, given)
   const sources = Object.entries(servers as McpServers).map(([name, server]) => {
-    return [name, isToolSource(server) ? server : serverSource(server, asks ? CLIENT : CODE)] as const
+    return [name, isToolSource(server) ? server : serverOf(server, asks ? CLIENT : CODE)] as const
   })
   if (sources.length === 0)
     refuse(`${whereOf(agent)}, useMcp: name a server: useMcp(agent, { github: { command: '...' } }).`)

@@ -207,11 +207,10 @@ export function keeperOf(run: NodeRun): Keeper {
 
 /** The path of a file that a run of the tree may write without being asked: its text may be a model's. Null where none may. */
 export function writablePath(run: NodeRun, file: string): string | null {
-  const { files } = run.home.settings
-  if (files === null) return null
-  const own = files.of(run.conversation.owner)
+  const files = run.home.settings.files?.of(run.conversation.owner)
+  if (files === undefined) return null
   for (const layers of run.home.agents.layersAtTop(run)) {
-    const path = own.writablePath(file, layers) ?? files.writablePath(file, layers)
+    const path = files.writablePath(file, layers)
     if (path !== null) return path
   }
   return null

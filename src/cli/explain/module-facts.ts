@@ -1,5 +1,5 @@
-import { EMPTY_AGENT_FILE, type ModelUse, modelUse } from '../../doors/recipe.ts'
 import type { Request } from '../../doors/grant.ts'
+import { EMPTY_AGENT_FILE, type ModelUse, modelUse } from '../../doors/recipe.ts'
 import { type AnyAgent, createRuntime, type Grant, isLegateError, type RuntimeOptions } from '../../index.ts'
 import { CliError, EXIT } from '../command/command.ts'
 import { loadModule } from '../definition/module-agent.ts'

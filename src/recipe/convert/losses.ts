@@ -133,7 +133,18 @@ function lostLists(allow: readonly string[], live: readonly (readonly string[])[
   })
 }
 
-const DOMAINS = ['tool', 'agent', 'model', 'exec', 'net', 'secret', 'file.list', 'file.read', 'file.write', 'file.delete']
+const DOMAINS = [
+  'tool',
+  'agent',
+  'model',
+  'exec',
+  'net',
+  'secret',
+  'file.list',
+  'file.read',
+  'file.write',
+  'file.delete',
+]
 
 function isOf(rule: string, domain: string): boolean {
   return splitRule(rule).domain === domain

@@ -11,7 +11,7 @@ import {
   sourceName,
   type ToolSource,
 } from '../../tool/source.ts'
-import { serverSource } from '../../tools/mcp/mcp-server.ts'
+import { serverOf, serverSource } from '../../tools/mcp/mcp-server.ts'
 import type { AgentFile } from '../agent-file/agent-file.ts'
 import type { ExtensionConfig, HttpExtension, NamedExtension, StdioExtension } from '../agent-file/recipe.ts'
 import type { Notice } from '../text/notice.ts'
@@ -164,7 +164,7 @@ function httpServer(extension: HttpExtension, options: FileSourceOptions): ToolS
   const { uri, headers, socket, required } = extension
   if (socket !== null) return { message: 'sockets are not supported', hint: 'Let the server listen on a port.' }
   try {
-    return serverSource({ url: uri, headers, required, ...common(extension, options) }, options.origin)
+    return serverOf({ url: uri, headers, required, ...common(extension, options) }, options.origin)
   } catch {
     const [, shown = ''] = shownWords(['', uri])
     return { message: `its uri ${JSON.stringify(shown)} is no address`, hint: 'Write it as https://host/path.' }

@@ -38,21 +38,23 @@ import { hostOf, type McpServerOptions, readServerOptions, type ServerSettings }
  * [...] }) }`. It starts before the first step of a run that needs it, and ends with the runs that share it.
  */
 export function mcpServer(options: McpServerOptions): ToolSource {
+  return serverOf(options, CODE)
+}
+
+/** A server that code defines, or a client such as an editor: it runs in the folder that its definition names. */
+export function serverOf(options: McpServerOptions, origin: SourceOrigin): ToolSource {
   const settings = readServerOptions(options)
-  return source(settings, { origin: CODE, chosen: null, mayMove: settings.cwd === null, own: null })
+  return source({ settings, origin, chosen: null, mayMove: settings.cwd === null, own: null })
 }
 
-/** A server of any origin: a model may have chosen the folder of its program. Else that is the folder of the owner, if it has one. */
-export function serverSource(
-  options: McpServerOptions,
-  origin: SourceOrigin,
-  chosen: string | null = null,
-): ToolSource {
-  return source(readServerOptions(options), { origin, chosen, mayMove: chosen === null, own: null })
+/** A server of a file: a model may have chosen the folder of its program. Else that is the folder of the owner, if it has one. */
+export function serverSource(options: McpServerOptions, origin: SourceOrigin, chosen: string | null): ToolSource {
+  return source({ settings: readServerOptions(options), origin, chosen, mayMove: chosen === null, own: null })
 }
 
-/** Whose server it is, and where its program runs. */
-interface ServerPlace {
+/** A server, who defines it, and where its program runs. */
+interface ServerParts {
+  readonly settings: ServerSettings
   readonly origin: SourceOrigin
   /** The folder that a model chose, which is a part of what is decided. */
   readonly chosen: string | null
@@ -62,14 +64,14 @@ interface ServerPlace {
   readonly own: OwnerFolder | null
 }
 
-function source(settings: ServerSettings, place: ServerPlace): ToolSource {
-  const { origin, mayMove, own } = place
+function source(parts: ServerParts): ToolSource {
+  const { settings, origin, mayMove, own } = parts
   const isMoved = mayMove && settings.command !== null
   return Object.freeze({
     about: aboutOf(own === null ? settings : { ...settings, cwd: null }, origin),
     tools: null,
     get needs() {
-      return needsOf(settings, place)
+      return needsOf(parts)
     },
     secrets: Object.freeze(decidedNames(settings, origin)),
     origin,
@@ -79,8 +81,8 @@ function source(settings: ServerSettings, place: ServerPlace): ToolSource {
       return own === null ? `mcp ${keyOf(settings)}` : `mcp ${keyOf(settings)} of ${own.key}`
     },
     missing: () => missingSecrets(settings),
-    open: (at: SourcePlace) => open(settings, at, own),
-    inFolder: isMoved ? (folder: OwnerFolder) => source(settings, { ...place, own: folder }) : undefined,
+    open: (place: SourcePlace) => open(settings, place, own),
+    inFolder: isMoved ? (folder: OwnerFolder) => source({ ...parts, own: folder }) : undefined,
     [sourceMark]: true as const,
   })
 }
@@ -95,24 +97,22 @@ async function open(settings: ServerSettings, place: SourcePlace, own: OwnerFold
  * The whole command line, or the host, and each secret; everything passed along is part of what is decided. An invalid address
  * asks for no host, and cannot be reached.
  */
-function needsOf(settings: ServerSettings, at: Omit<ServerPlace, 'mayMove'>): readonly Request[] {
-  const handed = handedTo(settings, at.own)
-  const place = placesOf(settings, at).map((request) => withPayload(request, handed))
-  const names = [...neededSecrets(settings), ...handedSecrets(settings, at.origin)]
+function needsOf(parts: ServerParts): readonly Request[] {
+  const { settings, origin, own } = parts
+  const handed = handedTo(settings, own)
+  const place = placesOf(parts).map((request) => withPayload(request, handed))
+  const names = [...neededSecrets(settings), ...handedSecrets(settings, origin)]
   // A yes to a secret holds for the place that it goes to.
   const goesTo = { ...handed, to: place.map(({ name }) => name) }
   return [...place, ...[...new Set(names)].map((name) => withPayload(secretRequest(name), goesTo))]
 }
 
 /** The program, or the host. */
-function placesOf(
-  settings: ServerSettings,
-  { origin, chosen }: Pick<ServerPlace, 'origin' | 'chosen'>,
-): readonly Request[] {
+function placesOf({ settings, origin, chosen: folder }: ServerParts): readonly Request[] {
   const { command, args } = settings
   if (command === null) return hostsOf(settings)
   const variables = serverVariables(settings, origin)
-  return [programRequest([command, ...args], { secrets: secretValues(settings), folder: chosen, variables })]
+  return [programRequest([command, ...args], { secrets: secretValues(settings), folder, variables })]
 }
 
 function decidedNames(settings: ServerSettings, origin: SourceOrigin): string[] {
