@@ -35,7 +35,12 @@ const listener = (name: string) =>
 const runtime = createRuntime()
 const say = await hub(runtime, 'The game begins.', [listener('ann'), listener('bob'), listener('cid')])
 
-const answers = [await say('ann', 'Ann?'), await say('bob', 'Bob?'), await say('cid', 'Cid?'), await say('ann', 'And now?')]
+const answers = [
+  await say('ann', 'Ann?'),
+  await say('bob', 'Bob?'),
+  await say('cid', 'Cid?'),
+  await say('ann', 'And now?'),
+]
 console.log(answers)
 assert.deepEqual(answers, ['I heard 2.', 'I heard 3.', 'I heard 4.', 'I heard 5.'])
 await runtime.close()

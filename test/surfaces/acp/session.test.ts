@@ -450,8 +450,7 @@ test('a run goes on without a server that the person denies, or that the agent m
 
 test('a secret that the editor hands over is decided by every layer, and asked for together with the program', async () => {
   const open = { use: ['model:*', 'tool:*', 'exec:*', 'net:*', 'secret:*'] }
-  const { secrets } = (await asked(open))?.toolCall.rawInput as { secrets: string[] }
-  expect(secrets).toEqual(['API_TOKEN'])
+  expect((await asked(open))?.toolCall.rawInput).toMatchObject({ secrets: ['API_TOKEN'] })
 
   const refused: readonly [Grant, Grant | undefined][] = [
     [{ ...open, deny: ['secret:*'] }, undefined],
