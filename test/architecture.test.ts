@@ -395,8 +395,9 @@ describe('importing the built package', () => {
     figure('files of the package that importing it reads', `${files.length}, ${kilobytes} kB`)
 
     expect(files.length).toBeLessThanOrEqual(4)
-    // What is over it belongs behind an import() where it is used.
-    expect(kilobytes).toBeLessThan(570)
+    // What is over it belongs behind an import() where it is used. Requests for secrets, owners of files and the runtime's own
+    // files are decided before anything runs, so they are read with it: 572.
+    expect(kilobytes).toBeLessThan(576)
     expect(files.filter((_, at) => /[^\0-\x7f]/.test(texts[at] ?? ''))).toEqual([])
   })
 
@@ -419,8 +420,8 @@ describe('importing the built package', () => {
     const small = Object.keys(manifest.exports).filter((door) => !isLarge(door))
     const read = small.map((door) => ({ door, kilobytes: readBy(`legate${door.slice(1)}`).kilobytes }))
 
-    // The tools read grants too, where principals and tokens stand: 371.
-    expect(read.filter(({ kilobytes }) => kilobytes >= 380)).toEqual([])
+    // The tools read grants too, where principals and tokens stand, and the folders of owners: 384.
+    expect(read.filter(({ kilobytes }) => kilobytes >= 388)).toEqual([])
   })
 
   test('takes little longer than importing an empty module', (context) => {

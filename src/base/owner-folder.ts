@@ -10,14 +10,14 @@
 import { sha256 } from './hash.ts'
 
 /** The id of the person at this machine: of the token of this machine, the Unix socket, editors and MCP clients. */
-export const LOCAL_OWNER = 'local'
+const LOCAL_OWNER = 'local'
 
 /** Whose the things are that ready-made tools keep: each owner's own, or shared by all owners. */
 export type Owners = 'own' | 'shared'
 export const OWNERS: readonly Owners[] = Object.freeze(['own', 'shared'])
 
 /** The folder that holds the folders of all owners. */
-export const OWNERS_FOLDER = '.legate.owners'
+const OWNERS_FOLDER = '.legate.owners'
 
 /** False for runs without an owner and for the person at this machine: they use what is there for the whole application. */
 export function hasOwnFolder(owner: string | null): owner is string {

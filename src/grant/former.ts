@@ -41,6 +41,6 @@ function isList(one: readonly string[], other: readonly string[]): boolean {
 }
 
 /** Secrets stand behind hosts, as in the lists of today. */
-export function withSecrets(rules: readonly string[]): readonly string[] {
+function withSecrets(rules: readonly string[]): readonly string[] {
   return rules.flatMap((rule) => (rule === 'net:*' ? [rule, 'secret:*'] : [rule]))
 }
