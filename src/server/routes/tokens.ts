@@ -1,4 +1,5 @@
 import type { WebhookRequest } from '../../client/index.ts'
+import type { TokenInfo } from '../../doors/grant.ts'
 import type { Principal } from '../../index.ts'
 import { HOOK_TYPES } from '../hooks/webhooks.ts'
 import type { Maker } from '../identity/tokens.ts'
@@ -40,7 +41,7 @@ export const TOKEN_ROUTES: readonly Route[] = [
       'Your token and those made with it; with the scope `admin` all of owners that you see. Secrets are never shown again.',
     answers: { 200: answer('Tokens', 'The tokens.') },
     handler: async ({ server, principal, tokenId }) =>
-      json({ tokens: await server.tokens.list(principal, tokenId), next: null }),
+      json({ tokens: (await server.tokens.list(principal, tokenId)).map(withoutMakers), next: null }),
   },
   {
     method: 'POST',
@@ -64,7 +65,7 @@ export const TOKEN_ROUTES: readonly Route[] = [
         { principal, tokenId, endsAt },
         { ...rest, principal: { ...wanted, id: wanted.id ?? principal.id } },
       )
-      return json(made, 201)
+      return json({ ...made, info: withoutMakers(made.info) }, 201)
     },
   },
   {
@@ -89,6 +90,12 @@ export const TOKEN_ROUTES: readonly Route[] = [
     },
   },
 ]
+
+/** What those above may do, and whom they see, is not told: `parent` names the token that an admin finds in the list. */
+function withoutMakers(info: TokenInfo): TokenInfo {
+  const { within: _, ...principal } = info.principal
+  return { ...info, principal }
+}
 
 /** Routes of webhooks: of a token and those below it, or with the scope `admin` of all owners that it sees. */
 export const WEBHOOK_ROUTES: readonly Route[] = [

@@ -15,7 +15,8 @@ export class Router {
   private readonly methods: TrieRouter<string> = new TrieRouter()
 
   constructor(table: readonly Route[]) {
-    for (const route of table) {
+    // The first that fits counts: `{id}` would take what is `{id}:cancel` too.
+    for (const route of table.toSorted((a, b) => Number(hasVerb(b)) - Number(hasVerb(a)))) {
       const path = route.path.replaceAll(/\{(\w+)\}(:\w+)?/g, (_, name: string, verb?: string) => {
         return verb === undefined ? `:${name}` : `:${name}{[^/:]+${verb}}`
       })
@@ -38,6 +39,11 @@ export class Router {
     const allow = [...new Set(others)].join(', ')
     throw new Problem('method_not_allowed', `This path takes ${allow}.`, { allow })
   }
+}
+
+/** Does a parameter of its path end in a verb, as `{id}:cancel` does? */
+function hasVerb({ path }: Route): boolean {
+  return /\}:\w+$/.test(path)
 }
 
 type Params = Readonly<Record<string, string>>

@@ -10,6 +10,8 @@
 import { parseJson } from '../../base/json.ts'
 import type { TreeData } from '../../doors/rows.ts'
 import {
+  ConflictError,
+  DeniedError,
   type Id,
   InputError,
   isLegateError,
@@ -191,9 +193,15 @@ function givenSoFar(given: readonly Interrupt[]): string {
 /** The message may not fit the input of the agent. Other trouble is for the log of the server. */
 function runError(error: unknown): AgUiEvent {
   const code = isLegateError(error) ? error.code : 'internal'
-  const hint = 'An agent with `input` takes a message that is the JSON of it.'
-  const message = error instanceof InputError ? `${error.message} ${hint}` : 'The stream broke off.'
-  return { type: 'RUN_ERROR', message, code }
+  return { type: 'RUN_ERROR', message: errorText(error), code }
+}
+
+/** Why nothing was started. Errors inside of the server tell nothing but that there was one. */
+function errorText(error: unknown): string {
+  if (error instanceof InputError)
+    return `${error.message} An agent with \`input\` takes a message that is the JSON of it.`
+  const isRefusal = error instanceof DeniedError || error instanceof ConflictError || error instanceof NotFoundError
+  return isRefusal ? error.message : 'The stream broke off.'
 }
 
 function snapshot(data: TreeData, { conversationId }: Run, without: Id | null): AgUiEvent {
