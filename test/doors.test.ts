@@ -371,7 +371,7 @@ const WITHOUT_OPTIONS: readonly string[] = [
   ...['decide', 'delegateLayer', 'explain', 'hostRequest', 'lint', 'narrow', 'profileLayer', 'readRequest', 'useLayer'],
   // A principal is data that is checked whole.
   ...['checkPrincipal', 'hasScope', 'narrowPrincipal', 'Tokens', 'localTokenFile'],
-  ...['countedIds', 'isOperator', 'isAsWide', 'seesAllAgents', 'seesEverything'],
+  ...['countedIds', 'isOperator', 'isAsWide', 'looksAfter', 'seesEverything'],
   'maySee',
   'mayStart',
   ...['dotPath', 'matchesPath', 'missingFields', 'readPath', 'slashPath', 'wildcardPath'],

@@ -116,8 +116,8 @@ const surface: Readonly<Record<string, Door>> = {
   },
   'legate/grant': {
     values:
-      'BUILT_IN_PROFILES SCOPES checkPrincipal countedIds decide delegateLayer explain hasScope hostRequest isAsWide isOperator lint maySee ' +
-      'mayStart narrow narrowPrincipal profileLayer programRequest readRequest seesAllAgents seesEverything useLayer',
+      'BUILT_IN_PROFILES SCOPES checkPrincipal countedIds decide delegateLayer explain hasScope hostRequest isAsWide isOperator lint ' +
+      'looksAfter maySee mayStart narrow narrowPrincipal profileLayer programRequest readRequest seesEverything useLayer',
     types:
       'ApprovalRight DayBudget Decision Explanation HostRequest KnownRequests Layer LayerAnswer LintFinding MadeToken Profiles RevokedTokens ' +
       'ProgramRequest Request Scope TokenInfo Verdict',

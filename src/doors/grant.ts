@@ -9,12 +9,12 @@ export {
   type DayBudget,
   hasScope,
   isOperator,
+  looksAfter,
   maySee,
   mayStart,
   narrowPrincipal,
   SCOPES,
   type Scope,
-  seesAllAgents,
   seesEverything,
 } from '../grant/principal.ts'
 export { BUILT_IN_PROFILES, type Profiles, profileLayer } from '../grant/profile.ts'

@@ -188,6 +188,11 @@ export function seesAllAgents(principal: Principal): boolean {
   return every(principal, ({ agents }) => agents === undefined)
 }
 
+/** Does it look after all that an owner has? Trees and tokens of an owner may be of any agent. */
+export function looksAfter(principal: Principal, owner: string | null): boolean {
+  return hasScope(principal, 'admin') && maySee(principal, owner) && seesAllAgents(principal)
+}
+
 /** Does it see everything in the store: all agents of all owners, and what nobody owns? */
 export function seesEverything(principal: Principal): boolean {
   return seesAllAgents(principal) && every(principal, ({ sees }) => sees === 'all')

@@ -33,6 +33,7 @@ import type { Explanation } from '../grant/decide.ts'
 import {
   checkPrincipal,
   hasScope,
+  looksAfter,
   maySee,
   mayStart,
   ownersSeenBy,
@@ -40,7 +41,6 @@ import {
   principalCeiling,
   requireEdit,
   type Scope,
-  seesAllAgents,
   seesEverything,
 } from '../grant/principal.ts'
 import type { RunEvent } from '../graph/event.ts'
@@ -447,7 +447,7 @@ export class ScopedRuntime {
     this.require('admin')
     this.require('delete')
     if (!maySee(this.principal, owner)) throw new DeniedError('denied', `${this.principal.id} does not see ${owner}.`)
-    if (!seesAllAgents(this.principal)) {
+    if (!looksAfter(this.principal, owner)) {
       throw new DeniedError('denied', `${this.principal.id} does not see all agents, so it cannot forget ${owner}.`)
     }
     return this.parts.operations.forgetOwner(owner, reason)

@@ -3,15 +3,15 @@
 // Owns:      the rows of kind `webhook`, and who may see them.
 // Called by: the routes of `/v1/webhooks` and of A2A; the courier reads and disables them.
 // Must stay true:
-//   - A webhook belongs to the token that made it. That token, those above it and admins who see its owner know of it; for
-//     others, also of the same id, it does not exist.
+//   - A webhook belongs to the token that made it. That token, those above it and admins who look after its owner know of it;
+//     for others, also of the same id, it does not exist.
 //   - A webhook tells at most what the principal that made it may read, and ends with the token or login that made it.
 //   - Its secret is shown once.
 
 import { randomBytes } from 'node:crypto'
 import { sha256 } from '../../base/hash.ts'
 import type { MadeWebhook, WebhookDelivery, WebhookInfo, WebhookRequest, WebhookType } from '../../client/index.ts'
-import { checkPrincipal, hasScope, isAsWide, maySee } from '../../doors/grant.ts'
+import { checkPrincipal, hasScope, isAsWide, looksAfter } from '../../doors/grant.ts'
 import type { Registry, RegistryRow } from '../../doors/rows.ts'
 import { ConflictError, type Json, NotFoundError, type Principal } from '../../index.ts'
 import type { Maker, Tokens } from '../identity/tokens.ts'
@@ -199,11 +199,11 @@ export class Webhooks {
   }
 
   /**
-   * It belongs to a token and those above it, and to admins who see its owner. Where none of these tokens is there any more, and where
+   * It belongs to a token and those above it, and to admins who look after its owner. Where none of these tokens is there any more, and where
    * it was made without a token, it belongs to whoever has its id and reads as much as its maker did.
    */
   private async mayKnow({ principal, tokenId }: Maker, { row, data }: StoredHook): Promise<boolean> {
-    if (hasScope(principal, 'admin') && maySee(principal, row.owner)) return true
+    if (looksAfter(principal, row.owner)) return true
     const { tokens } = this.parts
     const line = data.line ?? (data.tokenId === null ? [] : await tokens.line(data.tokenId))
     if (tokenId !== null && line.includes(tokenId)) return true

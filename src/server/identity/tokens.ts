@@ -13,11 +13,10 @@ import {
   checkPrincipal,
   hasScope,
   isOperator,
+  looksAfter,
   type MadeToken,
-  maySee,
   narrowPrincipal,
   type RevokedTokens,
-  seesAllAgents,
   type TokenInfo,
 } from '../../doors/grant.ts'
 import type { Registry, RegistryRow } from '../../doors/rows.ts'
@@ -334,8 +333,7 @@ function isOfLogin(row: RegistryRow, id: string): boolean {
  * looks after no more: tokens of the owners that he sees reach other agents.
  */
 function reachedRows(rows: readonly RegistryRow[], by: Principal, tokenId: string | null): ReadonlySet<string> {
-  const looksAfterAll = hasScope(by, 'admin') && seesAllAgents(by)
-  const seen = looksAfterAll ? rows.filter(({ owner }) => maySee(by, owner)) : []
+  const seen = rows.filter(({ owner }) => looksAfter(by, owner))
   const isThere = rows.some(({ id }) => id === tokenId)
   const below = tokenId !== null && isThere ? withThoseBelow(rows, tokenId) : []
   return new Set([...seen.map(({ id }) => id), ...below])

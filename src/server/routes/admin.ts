@@ -1,5 +1,5 @@
 import { parseJson } from '../../base/json.ts'
-import { maySee, seesAllAgents } from '../../doors/grant.ts'
+import { looksAfter, maySee } from '../../doors/grant.ts'
 import type { OwnerSettings } from '../hooks/retention.ts'
 import { Problem } from '../problem/problem.ts'
 import { json, type Route, type RouteCall } from '../table/route.ts'
@@ -122,7 +122,8 @@ export const OWNER_ROUTES: readonly Route[] = [
     example: { body: { keepDays: 30 } },
     handler: async (call) => {
       const owner = seen(call, param(call, 'owner'))
-      if (!seesAllAgents(call.principal)) throw new Problem('denied', `${call.principal.id} does not see all agents.`)
+      if (!looksAfter(call.principal, owner))
+        throw new Problem('denied', `${call.principal.id} does not see all agents.`)
       const { keepDays } = bodyOf<Pick<OwnerSettings, 'keepDays'>>(call)
       return json(await call.server.retention.set({ owner, keepDays }))
     },
