@@ -1,7 +1,10 @@
 import { expect, test } from 'vitest'
 import {
   checkPrincipal,
+  countedIds,
   hasScope,
+  isOperator,
+  looksAfter,
   mayApprove,
   maySee,
   mayStart,
@@ -9,6 +12,7 @@ import {
   ownersSeenBy,
   type Principal,
   principalLayers,
+  seesEverything,
 } from './principal.ts'
 
 const ann: Principal = { id: 'ann', scopes: ['start', 'read', 'approve'] }
@@ -97,4 +101,35 @@ test('every principal of the line that says something is a layer', () => {
   expect(layers[1]).toMatchObject({ deny: ['tool:publish'], perDay: { owner: 'ann', runs: 3 } })
   expect(layers.map(({ principal }) => principal)).toEqual(['ann', undefined])
   expect(principalLayers(ann)).toMatchObject([{ principal: 'ann', deny: [] }])
+})
+
+test('the day of everybody above binds, each under its own id', () => {
+  const outer: Principal = { ...admin, perDay: { runs: 3 } }
+  const inner = narrowPrincipal(outer, { id: 'bob', scopes: [], perDay: { runs: 9 } })
+
+  expect(principalLayers(inner).map(({ perDay }) => perDay)).toEqual([
+    { owner: 'bob', runs: 9 },
+    { owner: 'root', runs: 3 },
+  ])
+})
+
+test('whoever is of some agents, here or above, sees not everything and looks after no owner', () => {
+  const narrow = narrowPrincipal({ ...admin, agents: ['review*'] }, { ...admin, agents: ['review*'] })
+  const below = narrowPrincipal({ ...admin, agents: ['review*'] }, admin)
+  expect([admin, narrow, below].map(seesEverything)).toEqual([true, false, false])
+  expect([admin, narrow, below].map((one) => looksAfter(one, 'bob'))).toEqual([true, false, false])
+  expect([ann, { ...admin, sees: ['bob'] }].map((one) => looksAfter(one, 'bob'))).toEqual([false, true])
+  expect([admin, ann, { ...admin, sees: ['bob'] }, below].map(isOperator)).toEqual([true, false, false, false])
+})
+
+test('what somebody does counts for the ids of all who made it, up to an operator', () => {
+  const lea: Principal = { id: 'lea', scopes: ['read', 'admin'], sees: ['lea', 'bob'] }
+  const ofOperator = narrowPrincipal(admin, lea)
+  const bob = narrowPrincipal(ofOperator, { id: 'bob', scopes: ['read'] })
+  const narrower = narrowPrincipal(bob, { id: 'bob', scopes: [] })
+
+  expect(countedIds(admin)).toEqual(['root'])
+  expect(countedIds(ofOperator)).toEqual(['lea'])
+  expect(countedIds(bob)).toEqual(['bob', 'lea'])
+  expect(countedIds(narrower)).toEqual(['bob', 'lea'])
 })

@@ -73,8 +73,8 @@ export interface ScopedParts {
   readonly start: (agent: AnyAgent, input: unknown, start: ScopedStart) => Run
   readonly attach: (runId: Id, mayCancel: () => void) => Promise<Run>
   readonly conversation: (id: Id, on: OnBehalf) => Promise<ConversationHandle>
-  /** Throws where the day of somebody whose limit is among these layers is used up. */
-  readonly requireDay: (layers: readonly Json[]) => Promise<void>
+  /** Throws where the day of somebody whose limit is among these layers is used up, or nobody owns the conversation. */
+  readonly requireDay: (layers: readonly Json[], owner: string | null) => Promise<void>
   /** Imports a tree unless `check` throws at its root. */
   readonly importOf: (
     lines: Iterable<string> | AsyncIterable<string>,
@@ -143,13 +143,13 @@ export class ScopedRuntime {
   /** The latest run of each conversation that the principal sees, newest conversation first. */
   async runs(query: RunsQuery = {}): Promise<RunInfo[]> {
     this.require('read')
-    return this.seen.listed(query, (owned) => this.parts.operations.runs(owned), byStart)
+    return this.seen.listed(await this.placed(query), (owned) => this.parts.operations.runs(owned), byStart)
   }
 
   /** The conversations that the principal sees, newest first. */
   async conversations(query: ListQuery = {}): Promise<ConversationInfo[]> {
     this.require('read')
-    return this.seen.listed(query, (owned) => this.parts.operations.conversations(owned), byCreation)
+    return this.seen.listed(await this.placed(query), (owned) => this.parts.operations.conversations(owned), byCreation)
   }
 
   /** Everything that needs a person, in what the principal sees. */
@@ -265,7 +265,7 @@ export class ScopedRuntime {
   async trees(query: TreesQuery): Promise<readonly TreeData[]> {
     this.require('read')
     const { listTrees } = await import('./look/find.ts')
-    return listTrees(this.parts.store, query, this.seen)
+    return listTrees(this.parts.store, await this.placed(query), this.seen)
   }
 
   /** Recorded events of a tree, and what its running nodes have said so far. */
@@ -292,11 +292,11 @@ export class ScopedRuntime {
 
   /** A conversation or lane, to read; its history changes with the scope `history`. `grant` narrows what its changes begin. */
   async conversation(id: Id, options: ConversationOptions = {}): Promise<ScopedConversation> {
-    await this.enter('read', 'conversation', id)
+    const { owner } = await this.enter('read', 'conversation', id)
     const handle = await this.parts.conversation(id, {
       caller: narrowedLayers(this.layers, options),
       mayCancel: () => this.require('cancel'),
-      mayBegin: () => this.requireStart(),
+      mayBegin: () => this.requireStart(owner),
     })
     return new ScopedConversation(handle, (scope) => this.require(scope))
   }
@@ -386,7 +386,7 @@ export class ScopedRuntime {
     const said = { ...word }
     const root = await this.enter('approve', 'node', nodeId)
     const seen = await this.requireApproval(root, nodeId, { seen: said.seen, isNeeded: true })
-    if (!('leave' in said)) await this.parts.requireDay(this.layers)
+    if (!('leave' in said)) await this.parts.requireDay(this.layers, root.owner)
     return this.parts.settle(nodeId, { ...said, seen }, { by: this.principal.id, caller: this.layers })
   }
 
@@ -468,10 +468,10 @@ export class ScopedRuntime {
     return this.parts.operations.processes(query)
   }
 
-  /** Throws a DeniedError where the principal may not begin a run now. */
-  private async requireStart(): Promise<void> {
+  /** Throws a DeniedError where the principal may not begin a run now in a conversation of this owner. */
+  private async requireStart(owner: string | null): Promise<void> {
     this.require('start')
-    await this.parts.requireDay(this.layers)
+    await this.parts.requireDay(this.layers, owner)
   }
 
   /** Throws a DeniedError unless the principal has the scope. */
@@ -508,6 +508,15 @@ export class ScopedRuntime {
   private async rootAt(rootId: Id): Promise<Conversation | undefined> {
     const root = await look(this.parts.store, rootId, (tree) => tree.conversation(rootId))
     return root !== undefined && this.sees(root.owner, root.agent.name) ? root : undefined
+  }
+
+  /** A cursor that it may not see is an unknown one: a page behind it would say that there is such a tree, and since when. */
+  private async placed<Query extends { readonly before?: Id }>(query: Query): Promise<Query> {
+    const { before } = query
+    if (before === undefined || seesEverything(this.principal)) return query
+    const place = await this.parts.store.ownerOf(before)
+    const root = place === undefined ? undefined : await this.rootAt(place.rootId)
+    return root === undefined ? { ...query, before: NOWHERE } : query
   }
 
   /** May it see a tree of this owner and agent? */

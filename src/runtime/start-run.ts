@@ -164,20 +164,22 @@ export class RunStarter {
 
   /** Records a run of a principal where its day allows it, and that of everybody above. */
   private recordWithinDay(request: CheckedRequest, options: SayOptions): void | Promise<void> {
-    const { by, ceiling } = options
-    const limited = by === null ? [] : dayOwnersIn(ceiling)
+    const { by, ceiling, conversationId, isFresh } = options
+    if (by === null) return this.recordOnce(request, options)
+    const limited = dayOwnersIn(ceiling)
     if (limited.length === 0) return this.recordOnce(request, options)
     return this.days.begin(limited, async () => {
-      await this.requireDay(ceiling)
+      const place = isFresh ? undefined : await this.store.ownerOf(conversationId)
+      await this.requireDay(ceiling, place === undefined ? by.id : place.owner)
       await this.recordOnce(request, options)
     })
   }
 
-  /** Throws a DeniedError where a day's budget among these layers is used up. */
-  async requireDay(ceiling: readonly Json[]): Promise<void> {
+  /** Throws a DeniedError where a day's budget among these layers is used up, or nobody owns the conversation. */
+  async requireDay(ceiling: readonly Json[], owner: string | null): Promise<void> {
     if (dayOwnersIn(ceiling).length === 0) return
     await this.parts.begin()
-    await this.parts.executor.loadedParts().code.requireDay(this.parts.ledger, ceiling)
+    await this.parts.executor.loadedParts().code.requireDay(this.parts.ledger, ceiling, owner)
   }
 
   private recordOnce({ agent, input }: CheckedRequest, options: SayOptions): void | Promise<void> {

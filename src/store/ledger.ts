@@ -58,7 +58,7 @@ export class Ledger {
   endTurns: (draft: Draft) => void = rulesMissing
   /** Adds to the events of a commit what else it changed. Set together with `endTurns`. */
   tellChanges: (draft: Draft, commit: Commit) => void = tellNothing
-  /** Adds what a commit spends under limits of others. Set together with `endTurns`. */
+  /** Adds what a commit that spends spends under limits of others. Set together with `endTurns`. */
   charge: (draft: Draft, commit: Commit) => Commit = asItIs
   /** The ids of its commits begin with this, and end in their number: a fresh id for each would cost more. */
   private readonly commitIds: Id
@@ -212,8 +212,9 @@ class Attempt<T> {
     if (draft.hasTouchedTurns) this.ledger.endTurns(draft)
     if (draft.isEmpty) return undefined
     const kind = step.kind === 'result' && draft.turnEnded ? 'end' : step.kind
-    this.commit = this.ledger.charge(draft, draft.toCommit(kind, step.rootId, this.ledger.nextCommitId()))
-    this.ledger.tellChanges(draft, this.commit)
+    const commit = draft.toCommit(kind, step.rootId, this.ledger.nextCommitId())
+    this.commit = commit.spent.length === 0 ? commit : this.ledger.charge(draft, commit)
+    this.ledger.tellChanges(draft, commit)
     return this.ledger.store.commit(this.commit)
   }
 

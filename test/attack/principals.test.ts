@@ -118,6 +118,7 @@ describe.each(Object.entries(kinds))('I9, I12: ids of others on %s', (_, open) =
       'enter',
       'requireStart',
       'sees',
+      'placed',
     ]
     expect(methods.filter((name) => !privates.includes(name)).sort()).toEqual([...Object.keys(BY_ID), ...OTHERS].sort())
   })

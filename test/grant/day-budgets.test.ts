@@ -121,6 +121,12 @@ describe.each(lasting)('the budget of a day on %s', (name, create) => {
     await expect(bob.run('clerk', 'three', { conversationId }).result).rejects.toThrow('bob has used its 100 tokens')
     await expect(bob.run('clerk', 'his own').result).rejects.toThrow('bob has used its 100 tokens')
     expect((await runtime.as(ANN).run('clerk', 'four').result).status).toBe('completed')
+    const nobodys = await runtime.run('clerk', 'of nobody').result
+    const all = runtime.as({ ...MAKER, perDay: { runs: 9 } })
+    const there = all.run('clerk', 'more', { conversationId: nobodys.conversationId }).result
+    await expect(there).rejects.toThrow(
+      'lea has a budget of the day, so it begins no run in a conversation that nobody owns',
+    )
   })
 
   test('the limit of who made a principal binds it under whatever id, over all processes', async () => {

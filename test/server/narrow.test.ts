@@ -73,13 +73,13 @@ beforeAll(async () => {
   scene = await openNarrowScene()
   const { setting, own, others, tokens } = scene
   before = Buffer.from((await setting.runtime.changes(null, 0)).cursor).toString('base64url')
+  mine = await own.of('greeter')
   for (const trees of [own, others]) {
     for (const name of ['host', 'careful', 'curious', 'shop', 'clumsy', 'payer'] as const) await trees.of(name)
     const lines: string[] = []
     for await (const line of setting.runtime.export((await trees.of('host')).conversation)) lines.push(line)
     exported.set(trees.owner, lines.join('\n'))
   }
-  mine = await own.of('greeter')
   await chat('careful', 'chat-1', tokens.wide)
   await setting.post('/v1/runs?wait=10', { agent: 'host', input: 'Hi' }, keyed('taken', tokens.wide))
   const bob = { id: 'bob', scopes: ['read'] as const }
@@ -148,6 +148,17 @@ const conversation = (suffix: string, more: Partial<Case> = {}) =>
   behind(async (target) => ({ path: `/v1/conversations/${(await target.of('host')).conversation}${suffix}` }), more)
 const node = (suffix: string, more: Partial<Case> = {}) =>
   behind(async (target) => ({ path: `/v1/nodes/${(await target.of('host')).answer}${suffix}` }), more)
+
+/** A page behind a tree. */
+const cursor = (path: string) =>
+  behind(async (target) => ({ path: `${path}${(await target.of('host')).conversation}` }), { status: 200 })
+
+/** A page of a conversation that all see, behind something of another one: nobody gets one. */
+const ofMine = (suffix: string, id: (place: Awaited<ReturnType<Target['of']>>) => string) =>
+  behind(
+    async (target) => ({ path: `/v1/conversations/${mine.conversation}${suffix}${id(await target.of('host'))}` }),
+    { status: 400, control: [404, 400], isAlike: true },
+  )
 
 /** A change of the history of the host's conversation, or of another one. */
 function change(
@@ -274,7 +285,10 @@ const ROWS: Readonly<Record<string, Case | Readonly<Record<string, Case>>>> = {
       { control: [409], ...BEGINS },
     ),
   },
-  'GET /v1/runs': listing(() => ({ path: '/v1/runs?limit=1000' }), hostIds),
+  'GET /v1/runs': {
+    all: listing(() => ({ path: '/v1/runs?limit=1000' }), hostIds),
+    'behind a cursor': cursor('/v1/runs?before='),
+  },
   'GET /v1/runs/{id}': run(''),
   'GET /v1/runs/{id}/events': { stream: run('/events?after=0'), again: run('/events?after=1') },
   'GET /v1/runs/{id}/result': { now: run('/result'), later: run('/result?wait=1') },
@@ -296,20 +310,34 @@ const ROWS: Readonly<Record<string, Case | Readonly<Record<string, Case>>>> = {
     })),
   },
   'GET /v1/runs/{id}/explain': run('/explain?request=tool:deploy'),
-  'GET /v1/conversations': listing(
-    () => ({ path: '/v1/conversations?limit=1000' }),
-    async (target) => (await hostIds(target)).slice(1),
-  ),
+  'GET /v1/conversations': {
+    all: listing(
+      () => ({ path: '/v1/conversations?limit=1000' }),
+      async (target) => (await hostIds(target)).slice(1),
+    ),
+    'behind a cursor': cursor('/v1/conversations?before='),
+  },
   'GET /v1/conversations/{id}': conversation(''),
-  'GET /v1/conversations/{id}/transcript': conversation('/transcript'),
+  'GET /v1/conversations/{id}/transcript': {
+    all: conversation('/transcript'),
+    'behind a cursor': ofMine('/transcript?beforeRunId=', ({ run: id }) => id),
+    'after a cursor': ofMine('/transcript?afterRunId=', ({ run: id }) => id),
+  },
   'GET /v1/conversations/{id}/tree': conversation('/tree'),
   'GET /v1/conversations/{id}/picture': conversation('/picture'),
-  'GET /v1/conversations/{id}/graph': conversation('/graph'),
+  'GET /v1/conversations/{id}/graph': {
+    all: conversation('/graph'),
+    'behind a cursor': ofMine('/graph?before=', ({ run: id }) => id),
+  },
   'GET /v1/conversations/{id}/events': conversation('/events?after=0'),
   'GET /v1/conversations/{id}/lanes': conversation('/lanes'),
   'GET /v1/conversations/{id}/usage': { lane: conversation('/usage'), tree: conversation('/usage?of=tree') },
   'GET /v1/conversations/{id}/sessions': conversation('/sessions'),
-  'GET /v1/conversations/{id}/messages': conversation('/messages'),
+  'GET /v1/conversations/{id}/messages': {
+    all: conversation('/messages'),
+    'behind a cursor': ofMine('/messages?before=', ({ answer }) => answer),
+    'after a cursor': ofMine('/messages?after=', ({ answer }) => answer),
+  },
   'POST /v1/conversations/{id}/messages': change('messages', () => ({ input: 'And now?' }), BEGINS),
   'GET /v1/conversations/{id}/export': conversation('/export'),
   'DELETE /v1/conversations/{id}': conversation('', { isChange: true }),
@@ -357,6 +385,7 @@ const ROWS: Readonly<Record<string, Case | Readonly<Record<string, Case>>>> = {
       () => ({ path: '/v1/trees?limit=200' }),
       async (target) => (await hostIds(target)).slice(1),
     ),
+    'behind a cursor': cursor('/v1/trees?before='),
     open: listing(
       () => ({ path: '/v1/trees?state=open&limit=200' }),
       async (target) => [(await target.of('careful')).conversation],

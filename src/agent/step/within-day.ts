@@ -99,13 +99,23 @@ function nextDay(now: number): number {
   return (Math.floor(now / DAY_MS) + 1) * DAY_MS
 }
 
-/** Throws a DeniedError where a day's budget among these layers is used up. */
+/**
+ * Throws a DeniedError where a day's budget among these layers is used up. Usage is counted by owner, so whoever has such a budget
+ * begins no run in a conversation that nobody owns.
+ */
 export async function requireDay(
   ledger: { readonly store: Store; readonly clock: Clock },
   ceiling: readonly Json[],
+  owner: string | null,
 ): Promise<void> {
+  const days = dayLimitsOf(readCeiling(ceiling))
+  const [first] = days
+  if (first !== undefined && owner === null) {
+    const message = `${first.owner} has a budget of the day, so it begins no run in a conversation that nobody owns.`
+    throw new DeniedError('denied', message, { details: { limit: 'perDay' } })
+  }
   try {
-    await requireWithinDay(ledger, dayLimitsOf(readCeiling(ceiling)), 'run')
+    await requireWithinDay(ledger, days, 'run')
   } catch (error) {
     if (!(error instanceof DayOver)) throw error
     throw new DeniedError('denied', error.message, { details: { limit: 'perDay', until: error.until } })

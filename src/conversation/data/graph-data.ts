@@ -5,7 +5,7 @@ import { isDeleted, isReplaced, rangeOf } from '../../graph/lane.ts'
 import type { TreeReader } from '../../graph/reader.ts'
 import type { Conversation, EdgeType, Id, Link, Node, NodeState, Purpose, Turn, TurnState } from '../../graph/rows.ts'
 import { lookWith } from '../../store/look.ts'
-import { notFound } from '../../store/not-found.ts'
+import { missingError, notFound } from '../../store/not-found.ts'
 import type { Store } from '../../store/store.ts'
 import { positiveNumber } from '../pages.ts'
 import { type LaneInfo, lanesOf } from '../tree.ts'
@@ -110,7 +110,8 @@ export async function graphOf(store: Store, id: Id, query: GraphQuery): Promise<
     return { row, page: pageOf(tree, row, { limit: query.turns ?? 20, cursor }) }
   })
   if (found.row === undefined) throw await notFound(store, 'conversation', id)
-  if (found.page === undefined) throw await notFound(store, 'run', before ?? '')
+  // A tree goes whole: a run of this one was not deleted, and of another one nothing is said.
+  if (found.page === undefined) throw missingError('run', before ?? '', undefined)
   return found.page
 }
 
