@@ -403,12 +403,15 @@ const ROWS: Readonly<Record<string, Case | Readonly<Record<string, Case>>>> = {
   'GET /v1/results/{id}': behind(async (target) => ({ path: `/v1/results/${(await target.of('host')).answer}` })),
   'GET /v1/inbox': listing(() => ({ path: '/v1/inbox?limit=1000' }), waitingNodes),
   'POST /v1/uncertain/{nodeId}': {
-    'that goes on': behind(
-      async (target) => ({ path: `/v1/uncertain/${(await target.of('payer')).open}`, body: { happened: false } }),
-      BEGINS,
-    ),
+    'that goes on': behind(async (target) => {
+      const { open, seen } = await target.of('payer')
+      return { path: `/v1/uncertain/${open}`, body: { happened: false, seen } }
+    }, BEGINS),
     'that is left': behind(
-      async (target) => ({ path: `/v1/uncertain/${(await target.of('payer')).open}`, body: { leave: true } }),
+      async (target) => {
+        const { open, seen } = await target.of('payer')
+        return { path: `/v1/uncertain/${open}`, body: { leave: true, seen } }
+      },
       { isChange: true },
     ),
   },
@@ -436,7 +439,10 @@ const ROWS: Readonly<Record<string, Case | Readonly<Record<string, Case>>>> = {
   ),
   // The owner executes what waits outside, so another one's is for nobody else: the wide token is told so.
   'POST /v1/calls/{nodeId}/result': behind(
-    async (target) => ({ path: `/v1/calls/${(await target.of('shop')).open}/result`, body: { result: 'red' } }),
+    async (target) => {
+      const { open, seen } = await target.of('shop')
+      return { path: `/v1/calls/${open}/result`, body: { result: 'red', seen } }
+    },
     { isChange: true, control: [204, 403] },
   ),
   'GET /v1/feed': {

@@ -137,7 +137,7 @@ export class Trees {
       conversation: run.conversationId,
       user: rows.find(({ kind }) => kind === 'user_message')?.id ?? '',
       answer,
-      open: waits?.id ?? rows.find(({ state }) => state === 'uncertain')?.id ?? '',
+      open: waits?.id ?? '',
       seen: waits?.seen ?? '',
       session: (await conversation.sessions())[0]?.id ?? '',
       lane: isForked ? (await conversation.history.fork(answer)).id : '',
@@ -186,9 +186,13 @@ async function nodes(runtime: ScopedRuntime, runId: Id) {
   return runtime.nodes(runId, { from: 0, limit: 100 })
 }
 
+/** What waits for somebody in a run, or is in doubt. */
 async function waitsIn(runtime: ScopedRuntime, runId: Id): Promise<{ id: Id; seen: string } | undefined> {
   const [asked] = [...(await runtime.approvals({ runId })), ...(await runtime.questions({ runId, outside: true }))]
-  return asked === undefined ? undefined : { id: asked.nodeId, seen: asked.seen }
+  if (asked !== undefined) return { id: asked.nodeId, seen: asked.seen }
+  const doubts = (await runtime.inbox({ limit: 1_000 })).flatMap((item) => (item.type === 'uncertain' ? [item] : []))
+  const doubt = doubts.find((item) => item.runId === runId)
+  return doubt === undefined ? undefined : { id: doubt.nodeId ?? '', seen: doubt.seen }
 }
 
 async function until(isTrue: () => Promise<boolean>): Promise<void> {
