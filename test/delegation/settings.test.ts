@@ -307,7 +307,7 @@ describe('agentscope 8.4/56: a limit that was set for a child holds, and its hos
     const metadata = localStore(runtime)
       .nodesOf(run.id)
       .find(({ kind }) => kind === 'task')?.output.metadata
-    expect(metadata).not.toHaveProperty('unavailable')
+    expect(metadata).toMatchObject({ unavailable: true })
     expect(metadata).toMatchObject({ outcome: { retryable: expect.any(Boolean), advice: expect.any(String) } })
   })
 })

@@ -47,6 +47,10 @@ export function withTool(
     return withTool(agent, name, shaped)
   }
   const one = given ?? refuse(`${whereOf(agent)}, registerTool: give it a name and a tool.`)
+  if (typeof one === 'string') {
+    const call = `registerTool(agent, ${JSON.stringify(named)}, { desc, kwargs, func, returns })`
+    return refuse(`${whereOf(agent)}, registerTool: description, arguments and function have names here: ${call}.`)
+  }
   return withTools(agent, { tools: { [named]: isMade(one) ? one : tool(definitionOf(one)) } })
 }
 
