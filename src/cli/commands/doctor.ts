@@ -70,12 +70,15 @@ interface ReportStyle {
   readonly isWhole: boolean
 }
 
+const NOTHING = 'There are no recipes and no agent files here, nor in your home folder.'
 const COLUMNS = ['NAME', 'DIALECT', 'FROM', 'MODEL', 'FILE'] as const
 
 function page(looked: readonly CheckedDefinition[], notices: readonly Notice[], look: ReportStyle): string {
-  if (looked.length === 0 && notices.length === 0)
-    return 'There are no recipes and no agent files here, nor in your home folder.\n'
   const { paint } = look
+  const style = noticeStyle(process.stdout, paint)
+  const broken = notices.map((notice) => noticeLine(notice, shownPath(notice.file), style))
+  if (looked.length === 0 && notices.every(({ code }) => code === 'runtime_file'))
+    return `${NOTHING}\n${broken.join('')}`
   const rows = looked.map((one) => [
     oneLine(one.name),
     one.dialect,
@@ -93,8 +96,6 @@ function page(looked: readonly CheckedDefinition[], notices: readonly Notice[], 
   const table = looked.map(
     (one, at) => `${cut(line(rows[at] ?? []), outputColumns() - 1)}${stateOf(one, paint)}\n${remarks(one, look)}`,
   )
-  const style = noticeStyle(process.stdout, paint)
-  const broken = notices.map((notice) => noticeLine(notice, shownPath(notice.file), style))
   return `${paint('dim', line(COLUMNS))}\n${table.join('')}${broken.length === 0 ? '' : '\n'}${broken.join('')}\n${modelTroubles(looked, paint)}${summary(looked, notices)}`
 }
 
