@@ -24,7 +24,7 @@ function shop(): Place {
 
 /** A person at this server, by a token of the command line. */
 async function person(place: Place, server: Served, name: string): Promise<Served> {
-  const made = await place.run(['token', 'add', name])
+  const made = await place.run(['token', 'add', name, '--scopes', 'start,read,cancel,approve'])
   return { ...server, token: made.stdout.trim() }
 }
 

@@ -43,7 +43,7 @@ const TOKEN = /lgt_[0-9a-f]{16}_[\w-]{43}/
 describe('a server whose store is in the workspace', () => {
   it('I11: hands no file of its own to an agent that is told to read, write, list or delete it', async () => {
     const place = new Place()
-    const server = await served(place, [readerModule])
+    const server = await served(place, [readerModule, '--files', 'shared'])
     const eve = await tenant(place, server)
     await place.run(['open', '--print'])
     const state = readdirSync(path.join(place.folder, 'legate'))
@@ -67,7 +67,7 @@ describe('a server whose store is in the workspace', () => {
 
   it('keeps the token of this machine out of every file but its own, and says that the store is exposed', async () => {
     const place = new Place()
-    const server = await served(place, [readerModule])
+    const server = await served(place, [readerModule, '--files', 'shared'])
     await place.run(['open', '--print'])
     expect(server.process.stderr).toContain('warning: the store, runs.db, lies where agents work (/workspace/runs.db)')
     const files = readdirSync(place.folder, { recursive: true, encoding: 'utf8' })

@@ -114,7 +114,7 @@ describe('a definition that cannot work is refused with what to do', () => {
     ['an execute that is no function', { ...good, execute: 'rm -rf' }, /execute must be a function/],
     ['no input', { ...good, input: undefined }, /needs an input.*\{ type: "object" \}/],
     ['the word of the AI SDK', { ...good, inputSchema: {} }, /no option "inputSchema"\. .*input/],
-    ['the word parameters', { ...good, parameters: {} }, /no option "parameters"\. It has .*input/],
+    ['the word parameters', { ...good, parameters: {} }, /no option "parameters"\. Did you mean "input"/],
     ['a name', { ...good, name: 'x' }, /no option "name"/],
     ['a wrong effect', { ...good, effect: 'readonly' }, /one of "pure", "idempotent", "effectful", not "readonly"/],
     ['a timeout of zero', { ...good, timeoutMs: 0 }, /timeoutMs/],
