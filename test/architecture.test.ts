@@ -136,6 +136,7 @@ const diskUsers: Readonly<Record<string, string>> = {
   'src/server/page/files.ts':
     'reads the page that the build made: every file of one folder, by no name that somebody gives',
   'src/server/serve.ts': 'makes the socket that the application names',
+  'src/tool/git-environment.ts': 'looks whether a Mac has git',
   'src/tools/memory-file.ts': 'keeps memories in the folder that the application names',
   'src/extension/prompt-files.ts': 'reads the prompt file that the application names',
   'src/recipe/text/read-text.ts': 'reads the text of a definition, for those below',
@@ -276,6 +277,8 @@ describe('single doors (I8)', () => {
   test('only tool/process-group starts programs for agents (I11)', () => {
     const known = [
       'src/tool/process-group.ts',
+      // Asks git what the user has set for it: a fixed command line, in no folder of an agent.
+      'src/tool/git-environment.ts',
       // The demonstration's second process, and processes that tests need: nobody but them names these programs.
       'src/cli/demo/command.ts',
       // The browser of a person who asks for it at his terminal.

@@ -9,6 +9,7 @@
 import { flag, type OptionRules } from '../base/options.ts'
 import { type Decision, decide, type Verdict } from '../grant/decide.ts'
 import { EVERYTHING, type Layer } from '../grant/grant.ts'
+import { isNamed } from '../grant/guarded.ts'
 import { fileRequest, type Request } from '../grant/request.ts'
 import { denied, type FileOperation, notFound } from './failure.ts'
 import { type Area, type LogicalPath, readPath } from './path.ts'
@@ -52,6 +53,13 @@ export class FileAccess {
     }
     if (!this.hasAreaOf(path)) throw notFound(path.text)
     return verdict
+  }
+
+  /** Throws unless a rule names one of these, where any other rule would do for the same path. */
+  checkNamed(path: LogicalPath, names: readonly string[], operation: FileOperation): void {
+    if (isNamed(this.parts.layers, fileRequest(operation, path), names)) return
+    const why = `it may decide which programs git runs, and no rule names it, such as file.${operation}:${path.text}`
+    throw denied(operation, path.text, why)
   }
 
   /** True when the agent could do it, if need be after a person allows it. */

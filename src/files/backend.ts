@@ -22,8 +22,8 @@ export interface FileBackend {
   stat(path: LogicalPath): Promise<FileInfo>
   read(path: LogicalPath, range: Range): Promise<ReadBytes>
   /** Writes whole or not at all: a reader sees the old file or the new one. Creates missing directories. */
-  write(path: LogicalPath, bytes: Uint8Array, options: { readonly overwrite: boolean }): Promise<void>
-  delete(path: LogicalPath): Promise<void>
+  write(path: LogicalPath, bytes: Uint8Array, options: FileWrite): Promise<void>
+  delete(path: LogicalPath, guard: GitGuard): Promise<void>
   /** Runs `work` with the real path of a directory. Rejects where there is none on this machine. */
   inDirectory<T>(path: LogicalPath, work: (directory: string) => Promise<T>): Promise<T>
   /** The logical path of a file of this machine, links followed; undefined where it is none of these files. */
@@ -33,6 +33,17 @@ export interface FileBackend {
   /** Deletes all that `within` keeps there, and follows no link. Gives how many files there were. */
   erase(inner: readonly string[]): Promise<number>
 }
+
+export interface FileWrite {
+  readonly overwrite: boolean
+  readonly guard: GitGuard
+}
+
+/**
+ * Called where a path leads into the folder of a repository that is not called `.git`: with its name, and the name in it that may
+ * decide which programs git runs. Throws where that may not be.
+ */
+export type GitGuard = (names: readonly string[]) => void
 
 export interface Range {
   readonly offset: number

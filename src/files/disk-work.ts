@@ -1,7 +1,8 @@
 import type { Stats } from 'node:fs'
 import { opendir } from 'node:fs/promises'
 import { nodeCrypto } from '../base/hash.ts'
-import type { FileInfo, Range, ReadBytes } from './backend.ts'
+import { plainName } from '../grant/guarded.ts'
+import type { FileInfo, FileWrite, GitGuard, Range, ReadBytes } from './backend.ts'
 import { conflict, type FileOperation } from './failure.ts'
 import { checkPlain, diskFailure, HAS_PROC, HeldDirectory, isPlain, systemError } from './held-directory.ts'
 import { type Area, below, type LogicalPath, temporaryName } from './path.ts'
@@ -36,7 +37,7 @@ export class DiskWork {
   }
 
   stat(at: LogicalPath): Promise<FileInfo> {
-    return this.inParent(at, 'list', async (parent, name) => {
+    return this.inParent({ at, operation: 'list' }, async (parent, name) => {
       const info = infoOf(at, name === '' ? parent.stat() : await parent.look(name))
       if (info === undefined) throw systemError('ENOENT')
       return info
@@ -44,7 +45,7 @@ export class DiskWork {
   }
 
   read(at: LogicalPath, { offset, length }: Range): Promise<ReadBytes> {
-    return this.inParent(at, 'read', async (parent, name) => {
+    return this.inParent({ at, operation: 'read' }, async (parent, name) => {
       const { handle, size } = await parent.openFile(name)
       try {
         const bytes = Buffer.alloc(Math.max(0, Math.min(length, size - offset)))
@@ -61,8 +62,8 @@ export class DiskWork {
     })
   }
 
-  write(at: LogicalPath, bytes: Uint8Array, { overwrite }: { readonly overwrite: boolean }): Promise<void> {
-    return this.inParent(at, 'write', async (parent, name) => {
+  write(at: LogicalPath, bytes: Uint8Array, { overwrite, guard }: FileWrite): Promise<void> {
+    return this.inParent({ at, operation: 'write', guard }, async (parent, name) => {
       const found = await parent.find(name)
       if (found !== undefined) checkPlain(found)
       if (found !== undefined && !overwrite) throw conflict(at.text, 'It is there already.')
@@ -86,8 +87,8 @@ export class DiskWork {
     })
   }
 
-  delete(at: LogicalPath): Promise<void> {
-    return this.inParent(at, 'delete', async (parent, name) => {
+  delete(at: LogicalPath, guard: GitGuard): Promise<void> {
+    return this.inParent({ at, operation: 'delete', guard }, async (parent, name) => {
       const found = await parent.find(name)
       if (found !== undefined) checkPlain(found)
       await parent.check()
@@ -96,7 +97,7 @@ export class DiskWork {
   }
 
   async inDirectory<T>(at: LogicalPath, work: (directory: string) => Promise<T>): Promise<T> {
-    const held = await this.hold(at.segments, false).catch((error: unknown) => {
+    const held = await this.hold({ segments: at.segments }).catch((error: unknown) => {
       throw diskFailure(error, 'list', at.text)
     })
     try {
@@ -110,16 +111,20 @@ export class DiskWork {
   }
 
   /** Runs work with the parent directory of a path and the name in it; the name is empty for the area itself. */
-  private inParent<T>(at: LogicalPath, operation: FileOperation, work: InParent<T>): Promise<T> {
+  private inParent<T>({ at, ...how }: Pick<Inside, 'at' | 'operation' | 'guard'>, work: InParent<T>): Promise<T> {
     const isArea = at.segments.length === 1
     const segments = isArea ? at.segments : at.segments.slice(0, -1)
     const name = isArea ? '' : (at.segments.at(-1) ?? '')
-    return this.inside({ at, operation, segments }, (parent) => work(parent, name))
+    return this.inside({ at, ...how, segments }, async (parent) => {
+      if (how.guard !== undefined) await checkGit(parent, { guard: how.guard, folder: segments.slice(1).at(-1), name })
+      return work(parent, name)
+    })
   }
 
-  private async inside<T>({ at, operation, segments }: Inside, work: (held: HeldDirectory) => Promise<T>): Promise<T> {
+  private async inside<T>(place: Inside, work: (held: HeldDirectory) => Promise<T>): Promise<T> {
+    const { at, operation } = place
     try {
-      const held = await this.hold(segments, operation === 'write')
+      const held = await this.hold(place)
       try {
         return await work(held)
       } finally {
@@ -130,20 +135,58 @@ export class DiskWork {
     }
   }
 
-  private async hold([area, ...names]: readonly string[], make: boolean): Promise<HeldDirectory> {
+  private async hold({ segments, operation, guard }: Pick<Partial<Inside>, 'guard' | 'operation'> & Walked) {
+    const [area, ...names] = segments
     let held = await HeldDirectory.open(this.directories.get(area as Area) ?? '', this.hasProc)
     for (const name of this.inner) held = await held.enter(name, { make: true, mode: 0o700 })
-    for (const name of names) held = await held.enter(name, { make })
+    for (const [at, name] of names.entries()) {
+      if (guard !== undefined) await orClosed(held, checkGit(held, { guard, folder: names[at - 1], name }))
+      held = await held.enter(name, { make: operation === 'write' })
+    }
     return held
   }
 }
 
 type InParent<T> = (parent: HeldDirectory, name: string) => Promise<T>
 
-interface Inside {
+interface Walked {
+  readonly segments: readonly string[]
+}
+
+interface Inside extends Walked {
   readonly at: LogicalPath
   readonly operation: FileOperation
-  readonly segments: readonly string[]
+  readonly guard?: GitGuard
+}
+
+interface Step {
+  readonly guard: GitGuard
+  /** The name of the directory that is held; undefined for an area. */
+  readonly folder: string | undefined
+  /** What is reached in it. */
+  readonly name: string
+}
+
+/** What git reads in the folder of a repository to know what to run. Its `HEAD` tells that it is one. */
+const STEERS: ReadonlySet<string> = new Set([
+  ...['config', 'config.worktree', 'commondir', 'gitdir', 'hooks', 'info', 'modules', 'worktrees'],
+])
+
+async function checkGit(held: HeldDirectory, { guard, folder, name }: Step): Promise<void> {
+  const plain = plainName(name)
+  if (!STEERS.has(plain) || (await held.look('HEAD')) === undefined) return
+  const [objects, common] = await Promise.all([held.look('objects'), held.look('commondir')])
+  if (objects === undefined && common === undefined) return
+  guard(folder === undefined ? [plain] : [plain, plainName(folder)])
+}
+
+async function orClosed(held: HeldDirectory, work: Promise<void>): Promise<void> {
+  try {
+    await work
+  } catch (error) {
+    await held.close()
+    throw error
+  }
 }
 
 /** Hides everything that an operation would refuse. */

@@ -2,7 +2,7 @@ import path from 'node:path'
 import { DefinitionError } from '../base/error.ts'
 import { nodeFs } from '../base/node-system.ts'
 import { readOptions, text } from '../base/options.ts'
-import type { FileBackend, FileInfo, Range, ReadBytes } from './backend.ts'
+import type { FileBackend, FileInfo, FileWrite, GitGuard, Range, ReadBytes } from './backend.ts'
 import type { DiskWork } from './disk-work.ts'
 import { FileDomain, type FileSettings, SETTINGS } from './files.ts'
 import { AREAS, type Area, type LogicalPath } from './path.ts'
@@ -54,12 +54,12 @@ export class DiskBackend implements FileBackend {
     return (await this.work()).read(at, range)
   }
 
-  async write(at: LogicalPath, bytes: Uint8Array, options: { readonly overwrite: boolean }): Promise<void> {
+  async write(at: LogicalPath, bytes: Uint8Array, options: FileWrite): Promise<void> {
     return (await this.work()).write(at, bytes, options)
   }
 
-  async delete(at: LogicalPath): Promise<void> {
-    return (await this.work()).delete(at)
+  async delete(at: LogicalPath, guard: GitGuard): Promise<void> {
+    return (await this.work()).delete(at, guard)
   }
 
   async inDirectory<T>(at: LogicalPath, work: (directory: string) => Promise<T>): Promise<T> {

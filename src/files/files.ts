@@ -12,6 +12,7 @@ import { InputError } from '../base/error.ts'
 import { type OptionRules, oneOf } from '../base/options.ts'
 import { hasOwnFolder, isOwnersFolder, OWNERS, type Owners, ownerFolder } from '../base/owner-folder.ts'
 import { checkGrant, type Grant, type Layer, useLayer } from '../grant/grant.ts'
+import { plainName } from '../grant/guarded.ts'
 import type { Request } from '../grant/request.ts'
 import { FileAccess, type FilePolicy, POLICY } from './access.ts'
 import type { FileBackend, FileInfo, Range } from './backend.ts'
@@ -149,7 +150,7 @@ class BoundFiles implements Files {
     const path = this.fileAt(given, 'write')
     const bytes = typeof data === 'string' ? Buffer.from(data) : data
     if (!(bytes instanceof Uint8Array)) throw invalidArgument('data', data, 'give a text or bytes.')
-    await this.parts.inTurn(path.text, () => this.parts.backend.write(path, bytes, { overwrite }))
+    await this.parts.inTurn(path.text, () => this.put(path, bytes, overwrite))
     return { path: path.text, size: bytes.length }
   }
 
@@ -158,14 +159,21 @@ class BoundFiles implements Files {
     this.access.check('read', path)
     return this.parts.inTurn(path.text, async () => {
       const bytes = Buffer.from(applyEdits(await this.textAt(path), edits, path.text))
-      await this.parts.backend.write(path, bytes, { overwrite: true })
+      await this.put(path, bytes, true)
       return { path: path.text, size: bytes.length }
     })
   }
 
   async delete(given: string): Promise<void> {
     const path = this.fileAt(given, 'delete')
-    await this.parts.inTurn(path.text, () => this.parts.backend.delete(path))
+    const guard = (names: readonly string[]) => this.access.checkNamed(path, names, 'delete')
+    await this.parts.inTurn(path.text, () => this.parts.backend.delete(path, guard))
+  }
+
+  private put(path: LogicalPath, bytes: Uint8Array, overwrite: boolean): Promise<void> {
+    const guard = (names: readonly string[]) => this.access.checkNamed(path, names, 'write')
+    if (namesDriver(path, bytes)) guard([ATTRIBUTES])
+    return this.parts.backend.write(path, bytes, { overwrite, guard })
   }
 
   async inDirectory<T>(directory: string, work: (real: string) => Promise<T>): Promise<T> {
@@ -218,6 +226,14 @@ class BoundFiles implements Files {
     if (size > MOST_READ) throw tooLarge(path, size)
     return decodeText(bytes, path.text)
   }
+}
+
+const ATTRIBUTES = '.gitattributes'
+
+/** True for attributes that send files through a program of the configuration: `*.psd filter=lfs`. */
+function namesDriver({ segments }: LogicalPath, bytes: Uint8Array): boolean {
+  if (plainName(segments.at(-1) ?? '') !== ATTRIBUTES) return false
+  return /\s(?:filter|diff|merge)=/.test(Buffer.from(bytes).toString('latin1'))
 }
 
 function tooLarge({ text: path }: LogicalPath, size: number): InputError {

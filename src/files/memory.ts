@@ -1,6 +1,6 @@
 import { InputError } from '../base/error.ts'
 import { readOptions, record } from '../base/options.ts'
-import type { FileBackend, FileInfo, Range, ReadBytes } from './backend.ts'
+import type { FileBackend, FileInfo, FileWrite, Range, ReadBytes } from './backend.ts'
 import { conflict, IS_DIRECTORY, NO_DIRECTORY, notFound } from './failure.ts'
 import { FileDomain, type FileSettings, SETTINGS } from './files.ts'
 import { AREAS, type Area, below, type LogicalPath, readPath } from './path.ts'
@@ -73,7 +73,7 @@ class MemoryBackend implements FileBackend {
     return { bytes: Buffer.from(bytes.subarray(offset, offset + length)), size: bytes.length }
   }
 
-  async write(path: LogicalPath, bytes: Uint8Array, { overwrite }: { readonly overwrite: boolean }): Promise<void> {
+  async write(path: LogicalPath, bytes: Uint8Array, { overwrite }: FileWrite): Promise<void> {
     this.put(path, bytes, overwrite)
   }
 

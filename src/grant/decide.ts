@@ -6,10 +6,12 @@
 // Must stay true (I2):
 //   - A missing rule denies. Deny beats ask, ask beats allow, in every layer; the order of layers and rules never matters.
 //   - One more layer never allows more.
+//   - A file that decides which programs git runs is written only where a rule names it.
 //   - A rule that cannot be read denies. Decisions are cached per stack, and stacks never change.
 
 import { InputError, messageOf } from '../base/error.ts'
 import { DEFAULT_USE, isDefault, isDomain, type Layer } from './grant.ts'
+import { guardedName, guardedPlace, hasNamed, isOpen } from './guarded.ts'
 import { matchName, matchPath } from './match.ts'
 import { type Request, readRequest, requestText } from './request.ts'
 import { type ParsedRule, readRule, splitRule } from './rule.ts'
@@ -89,7 +91,7 @@ function strictest(layers: readonly Layer[], request: Request): Decision {
   try {
     for (const layer of layers) {
       const { verdict, rule } = askLayer(layer, request)
-      if (verdict === 'deny') return { verdict, by: layer.by, reason: reasonOf(layer, rule, requestText(request)) }
+      if (verdict === 'deny') return { verdict, by: layer.by, reason: reasonOf(layer, rule, request) }
       if (verdict === 'ask' && worst.verdict === 'allow') {
         worst = { verdict, by: layer.by, reason: `${layer.by} asks for ${rule}` }
       }
@@ -97,7 +99,21 @@ function strictest(layers: readonly Layer[], request: Request): Decision {
   } catch (error) {
     return { verdict: 'deny', by: null, reason: `the rules cannot be read: ${messageOf(error)}` }
   }
+  const guarded = guardedName(request)
+  if (guarded !== undefined && !layers.some((layer) => hasNamed(layer, request, [guarded]))) {
+    return { verdict: 'deny', by: null, reason: `no rule names ${requestText(request)}${adviceOnGuarded(request)}` }
+  }
   return worst.verdict === 'ask' ? denyUnlessAskable(layers, worst) : worst
+}
+
+function adviceOnGuarded(request: Request): string {
+  return `: it may decide which programs git runs, so a rule must name it, such as ${ruleFor(request)}`
+}
+
+/** The narrowest rule that people would write. */
+function ruleFor(request: Request): string {
+  if (guardedName(request) !== undefined) return `${request.domain}:${guardedPlace(request)}/**`
+  return requestText(request).replace(/^(file\.\w+:\/[^/]+)\/.*$/s, '$1/**')
 }
 
 /** Turns an ask into a denial where a layer forbids asking. */
@@ -117,6 +133,9 @@ export interface LayerAnswer {
 export function askLayer(layer: Layer, request: Request): LayerAnswer {
   const denied = findRule(layer.deny, request, true)
   if (denied !== undefined) return { verdict: 'deny', rule: denied }
+  const guarded = guardedName(request)
+  if (guarded !== undefined && !isOpen(layer) && !hasNamed(layer, request, [guarded]))
+    return { verdict: 'deny', rule: null }
   const asked = findRule(layer.ask, request, true)
   if (asked !== undefined) return { verdict: 'ask', rule: asked }
   const allowed = findRule(layer.allow, request, false)
@@ -128,22 +147,23 @@ export function askLayer(layer: Layer, request: Request): LayerAnswer {
 const SILENT: LayerAnswer = { verdict: 'allow', rule: null }
 
 /** Why a layer denies requests: a rule of it, or none. */
-export function reasonOf(layer: Layer, rule: string | null, ...requests: readonly string[]): string {
+export function reasonOf(layer: Layer, rule: string | null, ...requests: readonly Request[]): string {
   if (rule !== null) return `${layer.by} denies ${rule}`
-  const advice = isDefault(layer) ? adviceFor(requests) : secretAdvice(requests)
-  return `no rule of ${layer.by} allows ${requests.join(' and ')}${advice}`
+  const text = `no rule of ${layer.by} allows ${requests.map(requestText).join(' and ')}`
+  if (isDefault(layer)) return text + adviceFor(requests)
+  const guarded = requests.find((request) => guardedName(request) !== undefined)
+  return text + secretAdvice(requests) + (guarded === undefined ? '' : adviceOnGuarded(guarded))
 }
 
 /** Names the missing rules to an application that has no grant yet. */
-function adviceFor(requests: readonly string[]): string {
-  const missing = requests.map((request) => request.replace(/^(file\.\w+:\/[^/]+)\/.*$/s, '$1/**'))
-  const rules = [...DEFAULT_USE, ...missing].map((one) => `'${one}'`)
+function adviceFor(requests: readonly Request[]): string {
+  const rules = [...DEFAULT_USE, ...requests.map(ruleFor)].map((one) => `'${one}'`)
   return `; without a grant it has no files, programs, hosts or secrets. Give it one: grant: { use: [${rules.join(', ')}] }`
 }
 
 /** Names the rule that lets a secret pass: most grants were written for programs and hosts alone. */
-function secretAdvice(requests: readonly string[]): string {
-  const missing = requests.filter((request) => request.startsWith('secret:')).map((one) => `'${one}'`)
+function secretAdvice(requests: readonly Request[]): string {
+  const missing = requests.filter(({ domain }) => domain === 'secret').map((one) => `'${requestText(one)}'`)
   return missing.length === 0 ? '' : `; to let a secret pass, add ${missing.join(' and ')} to its rules`
 }
 

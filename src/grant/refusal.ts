@@ -1,6 +1,6 @@
 import { askLayer, type Decision, reasonOf, safely } from './decide.ts'
 import type { Layer } from './grant.ts'
-import { type Request, requestText } from './request.ts'
+import type { Request } from './request.ts'
 
 /** A request and the decision that denies it. */
 interface Denial {
@@ -17,6 +17,6 @@ export function refusalOf(layers: readonly Layer[], denials: readonly Denial[]):
     if (layer === undefined || safely(() => askLayer(layer, request)).rule !== null) said.push(decision.reason)
     else silent.set(layer, [...(silent.get(layer) ?? []), request])
   }
-  const missing = [...silent].map(([layer, wanted]) => reasonOf(layer, null, ...wanted.map(requestText)))
+  const missing = [...silent].map(([layer, wanted]) => reasonOf(layer, null, ...wanted))
   return [...new Set([...said, ...missing])].join('; ')
 }

@@ -3,6 +3,7 @@ import path from 'node:path'
 import type { Readable, Writable } from 'node:stream'
 import { messageOf, ToolError } from '../base/error.ts'
 import type { ProgramRequest } from '../grant/request.ts'
+import { withNeutralGit } from './git-environment.ts'
 
 export type GroupedChild = ChildProcessByStdio<Writable, Readable, Readable>
 
@@ -32,7 +33,8 @@ exit $code`
 
 /**
  * The one place that starts a program: the argv and the variables of a request that the caller has decided. It runs in its own
- * process group, which dies with this process in every case. Linux and macOS.
+ * process group, which dies with this process in every case, and in an environment where git starts nothing that a repository
+ * names. Linux and macOS.
  */
 export async function startGroup(
   { argv, variables }: ProgramRequest,
@@ -40,12 +42,13 @@ export async function startGroup(
 ): Promise<GroupedChild> {
   if (process.platform === 'win32') throw new ToolError('tool', 'Programs can be run on Linux and macOS only.')
   const { spawn } = await import('node:child_process')
+  const safeEnv = await withNeutralGit(withSafePath({ ...(env ?? process.env), ...variables }))
   try {
     const child = spawn('/bin/sh', ['-c', LEADER, 'sh', ...argv], {
       detached: true, // a group of its own
       stdio: ['pipe', 'pipe', 'pipe', 'pipe'],
       ...(cwd === undefined ? {} : { cwd }),
-      env: withSafePath({ ...(env ?? process.env), ...variables }),
+      env: safeEnv,
     }) as unknown as GroupedChild
     await new Promise<void>((resolve, reject) => {
       child.once('spawn', resolve)

@@ -5,7 +5,7 @@ import { type ProgramRequest, programRequest } from '../grant/request.ts'
 import type { GroupedChild } from './process-group.ts'
 
 export interface ProcessOptions {
-  /** Pass `context.signal` of the tool: when it aborts, the program and everything it started are ended. */
+  /** Pass `context.signal` of the tool: when it aborts, the program and its process group are ended. */
   readonly signal: AbortSignal
   /** The folder it runs in. Default: that of this process. */
   readonly cwd?: string
@@ -47,9 +47,9 @@ const OPTIONS: OptionRules<ProcessOptions> = {
 const DRAIN_MS = 100
 
 /**
- * Runs a program that ends with the call, together with everything it starts: when the call is stopped, when it takes
+ * Runs a program that ends with the call, together with its process group: when the call is stopped, when it takes
  * too long, when the program itself has ended, and when this process is killed. Rejects with the signal's reason after
- * all of it is gone. A process with a session of its own (setsid) escapes. Linux and macOS.
+ * all of the group is gone. A process that leaves the group (setsid, a daemon) goes on. Linux and macOS.
  */
 export async function runProcess(
   command: string,
@@ -100,7 +100,7 @@ function ended(
       clearTimeout(timer)
       clearTimeout(killing)
       forget()
-      signalGroup(child, 'SIGKILL') // ends everything that it left running
+      signalGroup(child, 'SIGKILL') // ends what it left running in its group
       const done = () => {
         clearTimeout(draining)
         for (const stream of child.stdio) stream?.destroy()

@@ -80,7 +80,7 @@ export interface OpenSource {
   readonly secretValues?: readonly string[]
   /** Makes sure that it runs and that `tools` are current. Rejects with the reason when it does not. */
   ready(): Promise<void>
-  /** Ends it and everything it started. Never rejects. */
+  /** Ends it, a program with its process group. Never rejects. */
   close(): Promise<void>
 }
 

@@ -44,12 +44,12 @@ const SCHEMA: JsonSchema = {
 
 /**
  * Runs programs in the workspace. Asks for `exec:` and the whole command line: `exec:git status`, or `exec:sh -c 'git
- * status; ls'` where a shell is needed. Everything that a command starts ends with it.
+ * status; ls'` where a shell is needed. The processes of its group end with a command; a daemon leaves the group.
  */
 export function shellTool(): Tool {
   const made = tool({
     description:
-      'Runs a command in the workspace and gives its output and exit code. What it starts in the background ends with it.',
+      'Runs a command in the workspace and gives its output and exit code. A background job (&) ends with it.',
     input: SCHEMA,
     effect: 'effectful',
     timeoutMs: (MOST_SECONDS + 5) * 1_000,

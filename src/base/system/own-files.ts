@@ -9,6 +9,7 @@
 //   - Nothing is ever taken off the list.
 
 import type { BigIntStats, Stats } from 'node:fs'
+import { foldedName } from '../folded-name.ts'
 import { nodeFs, nodePath } from '../node-system.ts'
 import { settingsFile, stateFolder } from './user-folders.ts'
 
@@ -56,7 +57,7 @@ export function isOwn(found: Stats | BigIntStats): boolean {
 /** True where the file of this name in this folder is on the list, or would be if it were there. Case does not count. */
 export function isOwnName(folder: SeenFolder, name: string): boolean {
   listUsual()
-  return names.get(folded(name))?.some((entry) => isIn(entry, folder)) === true
+  return names.get(foldedName(name))?.some((entry) => isIn(entry, folder)) === true
 }
 
 /** As both, for a path of this machine without links: the file there, or a folder above it. */
@@ -98,7 +99,7 @@ function put(place: OwnPlace): void {
   if (found !== undefined) identities.add(identityOf(found))
   if (entries.has(place.path)) return
   entries.set(place.path, entry)
-  const name = folded(basename(place.path))
+  const name = foldedName(basename(place.path))
   names.set(name, [...(names.get(name) ?? []), entry])
 }
 
@@ -122,18 +123,6 @@ function msOf(ns: bigint): number {
 }
 
 const SECOND = 1_000_000_000n
-
-/** Systems that ignore case ignore these differences too. */
-function folded(name: string): string {
-  if (PLAIN.test(name)) return name.toLowerCase()
-  return name
-    .normalize('NFKD')
-    .replace(/\p{Default_Ignorable_Code_Point}/gu, '')
-    .toUpperCase()
-    .toLowerCase()
-}
-
-const PLAIN = /^[\x20-\x7e]*$/
 
 function statOf(path: string): Stats | undefined {
   try {

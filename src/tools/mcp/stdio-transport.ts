@@ -21,7 +21,7 @@ const END_MS = 150
 const KILL_MS = 250
 
 /**
- * A server as a process group: it ends with the connection and with this process, together with everything it started.
+ * A server as a process group: it ends with the connection and with this process, together with all that stays in its group.
  */
 export class StdioTransport implements Transport {
   onclose?: () => void
@@ -80,7 +80,7 @@ export class StdioTransport implements Transport {
     this.gone = new Promise((resolve) => {
       child.once('exit', (code) => {
         this.exited(code)
-        signalGroup(child, 'SIGKILL') // ends everything that it left running
+        signalGroup(child, 'SIGKILL') // ends what it left running in its group
         setImmediate(() => this.overWhenRead())
         resolve()
       })

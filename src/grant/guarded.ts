@@ -1,0 +1,57 @@
+import { foldedName } from '../base/folded-name.ts'
+import type { Layer } from './grant.ts'
+import { matchPath } from './match.ts'
+import type { Request } from './request.ts'
+import { readRule } from './rule.ts'
+
+/**
+ * The name for which a rule must be there before a file may be written or deleted; undefined where any rule will do. Whoever
+ * writes below `.git` decides which programs git runs, and so does who writes a `.gitconfig` that a repository includes.
+ */
+export function guardedName({ domain, name }: Request): string | undefined {
+  if (domain !== 'file.write' && domain !== 'file.delete') return undefined
+  if (!SUSPECT.test(name)) return undefined
+  return name
+    .split('/')
+    .map(plainName)
+    .find((segment) => GUARDED.has(segment))
+}
+
+/** Most paths are none of these, whatever their spelling. */
+const SUSPECT = /g.*i.*t|[^\x20-\x7e]/i
+const GUARDED: ReadonlySet<string> = new Set(['.git', '.gitconfig'])
+
+/** As systems read a name that ignore case, marks of no width, and what stands behind a name of Windows. */
+export function plainName(segment: string): string {
+  const [first = ''] = foldedName(segment).split(':')
+  const plain = first.replace(/[ .]+$/, '')
+  return plain === 'git~1' ? '.git' : plain
+}
+
+/** The folder or file of that name in the path: `/workspace/.git`. */
+export function guardedPlace({ name }: Request): string {
+  const segments = name.split('/')
+  return segments.slice(0, segments.findIndex((segment) => GUARDED.has(plainName(segment))) + 1).join('/')
+}
+
+/** True where a rule of the layer that allows or asks for the request has one of the names as a segment of its path. */
+export function hasNamed({ allow, ask }: Layer, request: Request, names: readonly string[]): boolean {
+  return [allow, ask].some((rules) => rules.some((rule) => isNaming(rule, request, names)))
+}
+
+/** True where every layer that limits files or programs names one of the names, and one layer does in any case. */
+export function isNamed(layers: readonly Layer[], request: Request, names: readonly string[]): boolean {
+  const named = layers.map((layer) => hasNamed(layer, request, names))
+  return named.includes(true) && layers.every((layer, at) => named[at] === true || isOpen(layer))
+}
+
+function isNaming(rule: string, { domain, name }: Request, names: readonly string[]): boolean {
+  const { domain: own, pattern, trouble } = readRule(rule)
+  if (trouble !== null || (own !== domain && own !== 'file.*')) return false
+  return pattern.split('/').some((segment) => names.includes(plainName(segment))) && matchPath(pattern, name)
+}
+
+/** True for a layer that limits neither files nor programs: it says nothing about what git runs. */
+export function isOpen({ allow }: Layer): boolean {
+  return allow.includes('file.*:**') && allow.includes('exec:*')
+}
