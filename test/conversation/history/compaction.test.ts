@@ -53,12 +53,12 @@ describe.each(stores)('summaries made by themselves, on %s', (_, create) => {
   test('cybros A86: nothing goes on from a call that sums up', async () => {
     const { talk, summaryId } = await talkWithSummary(false)
     for (const change of [
-      talk.history.fork(summaryId),
-      talk.history.retry(summaryId),
-      talk.history.rerun(summaryId),
-      talk.history.adopt(summaryId),
+      () => talk.history.fork(summaryId),
+      () => talk.history.retry(summaryId),
+      () => talk.history.rerun(summaryId),
+      () => talk.history.adopt(summaryId),
     ]) {
-      expect(await reasonOf(change)).toBe('wrong_kind')
+      expect(await reasonOf(change())).toBe('wrong_kind')
     }
     expectLawful(world.store)
   })
