@@ -15,7 +15,8 @@ export class IdMap<Value> {
   }
 
   get(id: string): Value | undefined {
-    const slot = this.find(id)
+    let slot = this.buckets[placeIn(this.buckets, id)] ?? null
+    while (slot !== null && slot.id !== id) slot = slot.next
     return slot === null ? undefined : slot.value
   }
 
@@ -32,13 +33,13 @@ export class IdMap<Value> {
   /** The id must not be in the map. */
   add(id: string, value: Value): void {
     if (this.count >= this.buckets.length) this.grow()
-    const at = this.placeOf(id)
+    const at = placeIn(this.buckets, id)
     this.buckets[at] = new Slot(id, value, this.buckets[at] ?? null)
     this.count++
   }
 
   delete(id: string): void {
-    const at = this.placeOf(id)
+    const at = placeIn(this.buckets, id)
     let before: Slot<Value> | null = null
     let slot = this.buckets[at] ?? null
     while (slot !== null && slot.id !== id) {
@@ -66,13 +67,9 @@ export class IdMap<Value> {
   }
 
   private find(id: string): Slot<Value> | null {
-    let slot = this.buckets[this.placeOf(id)] ?? null
+    let slot = this.buckets[placeIn(this.buckets, id)] ?? null
     while (slot !== null && slot.id !== id) slot = slot.next
     return slot
-  }
-
-  private placeOf(id: string): number {
-    return hashOf(id) & (this.buckets.length - 1)
   }
 
   private slots(): Slot<Value>[] {
@@ -108,13 +105,13 @@ function emptyBuckets<Value>(length: number): (Slot<Value> | null)[] {
   return new Array<Slot<Value> | null>(length).fill(null)
 }
 
-/** Ids differ in their last characters: five hex digits tell a million of them apart. */
-function hashOf(id: string): number {
+/** The bucket of an id. Ids differ in their last characters: five hex digits tell a million of them apart. */
+function placeIn({ length }: readonly unknown[], id: string): number {
   // Ids also come from people and models: a value that is not a string matches nothing.
   if (typeof id !== 'string' || id.length < 5) return 0
   const end = id.length
   const first = (id.charCodeAt(end - 5) * 33 + id.charCodeAt(end - 4)) * 33 + id.charCodeAt(end - 3)
-  return (first * 33 + id.charCodeAt(end - 2)) * 33 + id.charCodeAt(end - 1)
+  return ((first * 33 + id.charCodeAt(end - 2)) * 33 + id.charCodeAt(end - 1)) & (length - 1)
 }
 
 /** An item knows its neighbours; it is in at most one chain. */

@@ -38,19 +38,8 @@ export function isNextId(id: string, next: string): boolean {
   const head = id.length - WORD_LENGTH
   if (next.length !== id.length) return false
   // Parts of texts: reading both characters at every place takes longer than making them.
-  return next.slice(0, head) === id.slice(0, head) && wordAt(next, head) === (wordAt(id, head) + STEP) >>> 0
-}
-
-/** The last 8 characters as a number. */
-function wordAt(id: string, from: number): number {
-  let word = 0
-  for (let at = from; at < id.length; at++) word = (word << 4) | digitOf(id.charCodeAt(at))
-  return word >>> 0
-}
-
-/** A digit, or a letter from a to f. */
-function digitOf(code: number): number {
-  return code < 58 ? code - 48 : code - 87
+  if (next.slice(0, head) !== id.slice(0, head)) return false
+  return Number.parseInt(next.slice(head), 16) === (Number.parseInt(id.slice(head), 16) + STEP) >>> 0
 }
 
 /** A text that others have chosen, with everything that distinguishes it from an equal text elsewhere. */

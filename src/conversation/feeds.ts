@@ -32,6 +32,8 @@ export class Feeds {
   private readonly live: IdMap<LiveNode> = new IdMap()
   /** The node that began to stream last. */
   protected last: KeptAlive
+  /** The reader that came last. */
+  lastReader: KeptAlive
 
   /** Called when a node begins to stream. */
   onLive: () => void = () => undefined
@@ -131,6 +133,7 @@ export class Feeds {
     const tree = this.trees.get(rootId)
     if (tree === undefined || --tree.readers > 0) return
     this.trees.delete(rootId)
+    tree.feed.empty()
     for (const node of this.liveIn(rootId)) node.tree = null
   }
 
@@ -330,6 +333,12 @@ export class TreeFeed {
   close(): void {
     this.isClosed = true
     this.wake()
+  }
+
+  /** Lets go of its events but one: nobody reads it any more. */
+  empty(): void {
+    this.buffer = this.buffer.slice(-1)
+    this.generation++
   }
 
   onMore(run: () => void): () => void {

@@ -150,6 +150,7 @@ class Follower implements AsyncIterableIterator<RunEvent> {
     this.read = parts.after
     this.isBehind = parts.liveEvents !== undefined
     this.stopListening = this.tree.onMore(() => this.deliver())
+    options.feeds.lastReader = this
   }
 
   [Symbol.asyncIterator](): this {

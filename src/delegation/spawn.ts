@@ -143,6 +143,7 @@ class PreparedChild implements ReadyChild {
     this.home = home
     this.taskId = taskId
     this.made = made
+    home.live.lastChild = this
   }
 
   /**

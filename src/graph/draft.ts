@@ -467,8 +467,10 @@ export class TableChanges<Row extends { readonly id: Id }> {
   private index: Map<Id, number> | null = null
 
   get(id: Id): Row | undefined {
-    const at = this.find(id)
-    return at < 0 ? undefined : this.rows[at]
+    const { rows, index } = this
+    if (index !== null) return rows[index.get(id) ?? -1]
+    for (const row of rows) if (row.id === id) return row
+    return undefined
   }
 
   has(id: Id): boolean {

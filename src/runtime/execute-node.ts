@@ -18,7 +18,7 @@ import { isOver } from '../store/not-found.ts'
 import type { SourcePool } from '../tool/source-pool.ts'
 import { leaveTape } from '../tool/tape.ts'
 import type { ShownRequest } from './look/request-of.ts'
-import type { AgentDirectory } from './resolve-agent.ts'
+import type { AgentDirectory, ResolvedAgent } from './resolve-agent.ts'
 
 type NodeCode = typeof import('./lazy.ts')
 
@@ -149,29 +149,9 @@ export class NodeExecutor {
     const turn = tree.turn(turnId)
     const conversation = tree.conversation(conversationId)
     if (node === undefined || turn === undefined || conversation === undefined) return undefined
-    const { agent, agentsVersion, toolkit, model, layers, profile, contextTurns, hooks } = agents.resolve({
-      tree,
-      turn,
-      conversation,
-    })
-    if (hooks !== null) live.extensions.enter(turn, agent.name, hooks)
-    return {
-      tree,
-      node,
-      turn,
-      conversation,
-      agent,
-      agentsVersion,
-      toolkit,
-      model,
-      layers,
-      profile,
-      contextTurns,
-      hooks,
-      work,
-      home: this.loadedParts().home,
-      said: null,
-    }
+    const resolved = agents.resolve({ tree, turn, conversation })
+    if (resolved.hooks !== null) live.extensions.enter(turn, resolved.agent.name, resolved.hooks)
+    return new FoundRun({ tree, node, turn, conversation }, resolved, { work, home: this.loadedParts().home })
   }
 
   /** The request that the model of a node got, as far as rows and code of this process tell. Runs nothing. */
@@ -302,6 +282,45 @@ export class NodeExecutor {
     // One that is closed starts nothing.
     if (this.isClosed) this.pool.close().catch(() => undefined)
     return this.pool
+  }
+}
+
+/** Where a run was found. */
+type FoundPlace = Pick<NodeRun, 'tree' | 'node' | 'turn' | 'conversation'>
+
+/** A run as `resolve` finds it. A class, because V8 takes a literal for long-lived: see `base/keep-shape`. */
+class FoundRun implements NodeRun {
+  readonly tree: NodeRun['tree']
+  readonly node: NodeRun['node']
+  readonly turn: NodeRun['turn']
+  readonly conversation: NodeRun['conversation']
+  readonly agent: NodeRun['agent']
+  readonly agentsVersion: NodeRun['agentsVersion']
+  readonly toolkit: NodeRun['toolkit']
+  readonly model: NodeRun['model']
+  readonly layers: NodeRun['layers']
+  readonly profile: NodeRun['profile']
+  readonly contextTurns: NodeRun['contextTurns']
+  readonly hooks: NodeRun['hooks']
+  readonly work: NodeRun['work']
+  readonly home: NodeRun['home']
+  readonly said: NodeRun['said'] = null
+
+  constructor(place: FoundPlace, found: ResolvedAgent, { work, home }: Pick<NodeRun, 'work' | 'home'>) {
+    this.tree = place.tree
+    this.node = place.node
+    this.turn = place.turn
+    this.conversation = place.conversation
+    this.agent = found.agent
+    this.agentsVersion = found.agentsVersion
+    this.toolkit = found.toolkit
+    this.model = found.model
+    this.layers = found.layers
+    this.profile = found.profile
+    this.contextTurns = found.contextTurns
+    this.hooks = found.hooks
+    this.work = work
+    this.home = home
   }
 }
 

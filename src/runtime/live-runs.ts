@@ -49,6 +49,7 @@ export class LiveRuns implements LiveParts {
   /** Set when the code that runs nodes is loaded. */
   declare gate: CallGate
   lastCall: KeptAlive
+  lastChild: KeptAlive
   private readonly options: LiveOptions
   /** Each loss is told once: the store as null, a tree by its root. */
   private readonly lost: Set<unknown> = new Set()

@@ -158,6 +158,8 @@ export interface LiveParts {
   readonly report: (error: unknown) => void
   /** The model call that was made last. */
   lastCall: KeptAlive
+  /** The child that was prepared last. */
+  lastChild: KeptAlive
 }
 
 /** The settings that the application gave once for all its runs. */

@@ -35,12 +35,32 @@ export function compactionFor(run: NodeRun, model: Model, context: readonly Node
   if (home.settings.compaction === null || node.kind !== 'agent_message' || node.metadata['compacted'] === true)
     return null
   const window = windowOf(model, home.settings.compaction)
+  const most = window * home.settings.compaction.at
+  if (isShort(context, (most - OVERHEAD) * CHARS - agent.instructions.length)) return null
   const sizes = sizesOf(run, context)
   const total = sum(sizes) + OVERHEAD + agent.instructions.length / CHARS
-  if (total < window * home.settings.compaction.at || hasJustFailed(run.tree, turn, total)) return null
+  if (total < most || hasJustFailed(run.tree, turn, total)) return null
   const tokens = Math.min(4_096, Math.ceil(window / 10))
   return planFor(run, { context, sizes, room: window * home.settings.compaction.keep, tokens, total: Math.ceil(total) })
 }
+
+/** True where a context of a few plain texts is surely shorter. Most are, and measuring each node takes longer. */
+function isShort(context: readonly Node[], most: number): boolean {
+  if (context.length > FEW) return false
+  let length = 0
+  for (const { kind, input, output } of context) {
+    if (output.calls !== undefined || input.messages !== undefined) return false
+    // Without a result, a call is shown with the reason why it has none.
+    if (kind === 'task' && output.content === undefined) return false
+    const { content: told = '' } = input
+    const { content: said = '' } = output
+    if (typeof told !== 'string' || typeof said !== 'string') return false
+    length += told.length + said.length + CHARS * 5
+  }
+  return length < most
+}
+
+const FEW = 16
 
 /** The size of each node in the model's context. A chat shows only questions and answers, up to its own limit. */
 function sizesOf({ tree, agent, turn }: NodeRun, context: readonly Node[]): number[] {

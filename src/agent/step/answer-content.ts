@@ -161,8 +161,10 @@ function sizeIn(said: unknown): { readonly size: number; readonly values: number
     values++
     size += typeof value === 'string' ? writtenLength(value) + VALUE_SIZE : VALUE_SIZE
     if (typeof value !== 'object' || value === null) continue
-    for (const [key, item] of Object.entries(value)) {
+    for (const key in value) {
+      if (!Object.hasOwn(value, key)) continue
       size += writtenLength(key)
+      const item = (value as Record<string, unknown>)[key]
       if (item !== undefined) open.push(item)
     }
   }

@@ -51,7 +51,7 @@ export class AskFirst extends Error {
 /** The one way to a model (I8). Readers see the stream live; the caller gets the whole answer. */
 export function call(run: NodeRun, model: Model, { request, watch }: ModelCallOptions): Promise<StepAnswer> {
   return new Promise((resolve, reject) => {
-    const heard = new AnswerStream(run, model, { resolve, reject, watch })
+    const heard = new AnswerStream(run, model, new Settle(resolve, reject, watch))
     run.home.live.lastCall = heard
     heard.listen(request)
   })
@@ -72,7 +72,7 @@ export interface CallUntilOptions {
 /** Calls a model, and hangs up as soon as the answer suffices. Readers do not see it live. */
 export function callUntil(run: NodeRun, model: Model, { request, isEnough }: CallUntilOptions): Promise<StepAnswer> {
   return new Promise((resolve, reject) => {
-    const heard = new AnswerStream(run, model, { resolve, reject, watch: undefined })
+    const heard = new AnswerStream(run, model, new Settle(resolve, reject, undefined))
     heard.isEnough = (text) => isEnough(text) && heard.leaveOff(request)
     heard.listen(request)
   })
@@ -117,10 +117,17 @@ export function cutStreamError(model: Pick<Model, 'id'>): ModelError {
   })
 }
 
-interface Settle {
+/** Who waits for an answer. A class, because V8 takes a literal for long-lived: see `base/keep-shape`. */
+class Settle {
   readonly resolve: (answer: StepAnswer) => void
   readonly reject: (failure: CallFailed) => void
   readonly watch: AnswerWatch | undefined
+
+  constructor(resolve: Settle['resolve'], reject: Settle['reject'], watch: Settle['watch']) {
+    this.resolve = resolve
+    this.reject = reject
+    this.watch = watch
+  }
 }
 
 /** Collects the parts of one answer. It does not wait for a model that ignores its signal. */

@@ -337,9 +337,15 @@ function failureOf(judged: AnswerVerdict, { metadata }: Node): Node['failure'] {
 
 /** Says in an answer what its model was not shown: only a limit of rounds, or a chat's of length, leaves anything out. */
 function withCut(run: NodeRun, answer: StepAnswer): StepAnswer {
-  if (run.contextTurns === ALL_TURNS && run.agent.asked === null) return answer
+  const isWhole = run.contextTurns === ALL_TURNS || isFirst(run)
+  if (isWhole && run.agent.asked === null) return answer
   const contextCut = contextCutOf(run)
   return contextCut === undefined ? answer : { ...answer, contextCut }
+}
+
+/** True for the first turn of a lane that was not forked: nothing came before. */
+function isFirst({ turn, conversation }: NodeRun): boolean {
+  return turn.ordinal === 0 && turn.history === null && conversation.lane === null
 }
 
 function expand(run: NodeRun, given: StepAnswer, plan?: PlanNote & { leftMs: number | null }): void | Promise<void> {
