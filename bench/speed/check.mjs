@@ -41,7 +41,7 @@ const FIGURES = {
 }
 
 /** What a figure may vary by, on one build. */
-const SPREAD = { bytes: 1.03, promoted: 1.3, discarded: 1.3, ratio: 1.15 }
+const SPREAD = { bytes: 1.03, promoted: 1.3, discarded: 1.3, ratio: 1.15, 'sqlite.log': 1.02 }
 
 main()
 
@@ -64,7 +64,9 @@ function main() {
     const value = tryAgain(name, found, limits[name])
     const isOver = !(value <= limits[name])
     if (isOver) failed++
-    console.log(`${name.padEnd(20)} ${String(value).padStart(9)}   at most ${limits[name]}${isOver ? '   TOO MUCH' : ''}`)
+    console.log(
+      `${name.padEnd(20)} ${String(value).padStart(9)}   at most ${limits[name]}${isOver ? '   TOO MUCH' : ''}`,
+    )
   }
   console.log(`${Object.keys(figures).length - failed} passed, ${failed} failed`)
   if (failed > 0) process.exitCode = 1
@@ -82,7 +84,8 @@ function tryAgain(name, found, limit) {
 function write(all, major, figures) {
   const limits = { ...all.limits[major] }
   for (const [name, value] of Object.entries(figures)) {
-    const limit = Math.ceil(value * (SPREAD[name.split('.')[0]] ?? 1) * 1_000) / 1_000
+    const spread = SPREAD[name] ?? SPREAD[name.split('.')[0]] ?? 1
+    const limit = Math.ceil(value * spread * 1_000) / 1_000
     const rounded = limit >= 10 ? Math.ceil(limit) : limit
     limits[name] = Math.min(limits[name] ?? Number.POSITIVE_INFINITY, rounded)
     console.log(`${name.padEnd(20)} ${value}, at most ${limits[name]}`)
@@ -127,8 +130,6 @@ function onSqlite() {
 }
 
 function imported() {
-  const code = `
-    import { registerHooks } from 'node:module'
-    await import('legate')`
-  return {}
+  const found = ask('imported', 'w1')
+  return { 'import.files': found.files, 'import.kB': found.kilobytes }
 }

@@ -1,15 +1,17 @@
 // One figure of the speed check, measured in a process of its own: node measure.mjs FIGURE WORKLOAD. It prints a number, or,
 // for what the check reads from V8's traces, the traces.
-import { Session } from 'node:inspector/promises'
+
 import { readdirSync, statSync } from 'node:fs'
+import { Session } from 'node:inspector/promises'
 import { createRequire } from 'node:module'
 import path from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { referenceLoop } from './reference.mjs'
 
 const [figure, workload] = process.argv.slice(2)
 /** A chain is eight delegations, an answer of W5 has 2,500 deltas. */
 const SIZE = { w1: 1, w3: 0.15, w5: 0.004 }[workload]
-const FIGURES = { calls, bytes, promoted, discarded, ratio, sqlite }
+const FIGURES = { calls, bytes, promoted, discarded, ratio, sqlite, imported }
 const print = (value) => process.stdout.write(`${JSON.stringify(value)}\n`, () => process.exit(0))
 
 print(await FIGURES[figure]())
@@ -89,11 +91,28 @@ async function sqlite() {
   const counts = countStatements()
   const { repeat } = await load()
   await repeat(40)
-  const log = () => sum(readdirSync(process.env.BENCH_TMP).filter((name) => name.endsWith('-wal')), sizeOf)
+  const log = () =>
+    sum(
+      readdirSync(process.env.BENCH_TMP).filter((name) => name.endsWith('-wal')),
+      sizeOf,
+    )
   const before = { ...counts, log: log() }
   await repeat(100)
   const of = (name) => Math.round(((name === 'log' ? log() : counts[name]) - before[name]) / 100)
   return { transactions: of('transactions'), statements: of('statements'), log: of('log') }
+}
+
+/** The files of the build that importing the package reads. */
+async function imported() {
+  const session = new Session()
+  session.connect()
+  await session.post('Profiler.enable')
+  await session.post('Profiler.startPreciseCoverage')
+  await import('../../dist/index.js')
+  const { result } = await session.post('Profiler.takePreciseCoverage')
+  const files = result.map(({ url }) => url).filter((url) => url.includes('/dist/'))
+  const bytes = sum(files, (url) => statSync(fileURLToPath(url)).size)
+  return { files: files.length, kilobytes: Math.round(bytes / 1_000) }
 }
 
 function sizeOf(name) {

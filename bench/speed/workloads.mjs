@@ -10,7 +10,8 @@ const say = (text) => ({ kind: 'text', text })
 
 /** A host delegates to one subagent, and answers. */
 async function w1() {
-  const think = async (role, { results }) => (role === 'sub' ? say('done') : results === null ? delegate('sub') : say('end'))
+  const think = async (role, { results }) =>
+    role === 'sub' ? say('done') : results === null ? delegate('sub') : say('end')
   const { run } = await delegation({ brain: { think } })
   return () => run('go')
 }

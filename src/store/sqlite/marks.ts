@@ -277,7 +277,7 @@ export function sealStretches(db: Connection, { turnId, before, last }: Growth):
   for (let n = typeof newest === 'number' ? newest + STRETCH : first + 1; n < end; n += STRETCH) {
     const text = readStretch(db, n)
     const rows = rowsIn(text)
-    const marks = new RowMarks(turnId, namesFrom(db, first, namesIn(rows)))
+    const marks = new RowMarks(turnId, namesFor(db, first, rows))
     if (rows.length !== STRETCH || record.findForged(db, rows, marks) !== undefined) continue
     db.run('REPLACE INTO stretches (n, hash) VALUES (?, ?)', [n, hashOf(text.lines)])
   }
@@ -295,12 +295,21 @@ function readStretch(db: Connection, n: number): SpanText {
   return readSpanText(db, n, n + STRETCH)
 }
 
-/** The names of a whole span; `known` has those of one stretch. */
-function namesFrom(db: Connection, first: number, known: NodeNames): NodeNames {
+/** The names of a stretch, and of the nodes elsewhere in its span that its edges lead to: those are read with one statement. */
+function namesFor(db: Connection, first: number, rows: readonly SpanRow[]): NodeNames {
+  const known = namesIn(rows)
+  const elsewhere = readIds(db, first, missingIn(rows, known))
   return {
-    at: (place) => known.at(place) || readId(db, first + place),
+    at: (place) => known.at(place) || (elsewhere.get(place) ?? ''),
     has: (id) => known.has(id) || spanOf(readPlace(db, id)) === spanOf(first),
   }
+}
+
+/** The places that edges name and these rows do not have. */
+function missingIn(rows: readonly SpanRow[], known: NodeNames): ReadonlySet<number> {
+  const edges = rows.flatMap(({ packed }) => ('edges' in packed && Array.isArray(packed.edges) ? packed.edges : []))
+  const ends = edges.flatMap((edge: EdgeEnds) => (Array.isArray(edge) ? edge : []))
+  return new Set(ends.filter((end): end is number => typeof end === 'number' && known.at(end) === ''))
 }
 
 function readPlace(db: Connection, id: Id): number {
@@ -308,11 +317,16 @@ function readPlace(db: Connection, id: Id): number {
   return Number(n ?? 0)
 }
 
-function readId(db: Connection, n: number): Id {
-  const [id] =
-    db.first("SELECT CAST(iif(json_valid(data), data ->> '$.node', '') AS BLOB) FROM rows WHERE n = ?", [n]) ?? []
-  return textOf(id)
+/** The ids of the nodes at these places of a span, as far as their rows can be read. */
+function readIds(db: Connection, first: number, places: ReadonlySet<number>): ReadonlyMap<number, Id> {
+  if (places.size === 0) return NO_IDS
+  const numbers = [...places].map((place) => first + place)
+  return new Map(db.all(NODE_IDS, [JSON.stringify(numbers)]).map(([n, id]) => [Number(n) - first, textOf(id)]))
 }
+
+const NO_IDS: ReadonlyMap<number, Id> = new Map()
+const NODE_IDS = `SELECT n, CAST(data ->> '$.node' AS BLOB) FROM rows
+  WHERE n IN (SELECT value FROM json_each(?)) AND json_valid(data) AND data ->> '$.node' IS NOT NULL`
 
 function hashOf(lines: string): string {
   return shortSha256(lines)
