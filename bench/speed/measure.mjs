@@ -119,8 +119,8 @@ function sizeOf(name) {
   return statSync(path.join(process.env.BENCH_TMP, name)).size
 }
 
-function sum(list, valueOf) {
-  return list.reduce((total, one) => total + valueOf(one), 0)
+function sum(list, amount) {
+  return list.reduce((total, one) => total + amount(one), 0)
 }
 
 /** Counts what the driver is asked, whoever asks. */
