@@ -32,8 +32,11 @@ const FRESH = 'fresh'
 /** By itself: it measures how fast a page answers, and others would be measured with it. */
 const browser = suites('browser', ['page', 'browser'])
 
+/** By itself too, and last: a ratio of times is as good as the machine is quiet. */
+const speed = command('speed', 'node', 'bench/speed/check.mjs')
+
 /** Together, so that no processor waits for the other at the end of the first. */
-const quick = [...checks, [browser], [suites('suites', [...SUITES, FRESH])]]
+const quick = [...checks, [browser], [suites('suites', [...SUITES, FRESH])], [speed]]
 
 /** The suites take more than an hour then, and come last: what fails within minutes is to be known before. */
 const full = [
@@ -44,6 +47,7 @@ const full = [
   [command('node24', 'node', 'scripts/node24.mjs')],
   [command('protocols', 'node', 'scripts/protocols.mjs')],
   [suites('suites', SUITES)],
+  [speed],
 ]
 
 /** No test leaves this machine. Node would read the certificates at every start, which takes longer than all else of it. */

@@ -35,16 +35,13 @@ export function decide(layers: readonly Layer[], request: Request): Decision {
   const { domain, name, shown, anywhere, plain } = request
   const known = decisions.get(layers)
   const last = known?.get(name)
-  if (last !== undefined && isSame(last, request)) return last.decision
+  // Requests of one name may differ in what rules see of them: a program also without the variables that its definition sets.
+  const isKnown = last?.domain === domain && last.shown === shown && last.anywhere === anywhere && last.plain === plain
+  if (last !== undefined && isKnown) return last.decision
   const made = { domain, shown, anywhere, plain, decision: strictest(layers, request) }
   if (known === undefined) decisions.set(layers, new Map([[name, made]]))
   else keep(known, [name, made], MOST_DECISIONS)
   return made.decision
-}
-
-/** Requests of one name may differ in what rules see of them: a program also without the variables that its definition sets. */
-function isSame(one: CachedDecision, { domain, shown, anywhere, plain }: Request): boolean {
-  return one.domain === domain && one.shown === shown && one.anywhere === anywhere && one.plain === plain
 }
 
 /** True where a layer denies all of a domain. Then no request of that domain is allowed. */
