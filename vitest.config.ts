@@ -49,6 +49,7 @@ const slow = isFull ? usual : { testTimeout: 300_000, hookTimeout: 60_000 }
 
 const inBrowser = {
   isolate: false,
+  ...again,
   ...slow,
   globalSetup: 'test/web/support/start-browser.ts',
   expect: { poll: { timeout: 20_000, interval: 50 } },
