@@ -127,7 +127,9 @@ export function testStored(name: string, place: () => Promise<OldStore>): void {
         return new Map(listed.map(({ id, principal }) => [id, principal]))
       }
       for (const [name, { id, principal }] of Object.entries(tokens)) {
-        expect((await listedBy(name as TokenName)).get(id), name).toEqual(principal)
+        // A list does not show who made a token.
+        const { within: _, ...shown } = principal
+        expect((await listedBy(name as TokenName)).get(id), name).toEqual(shown)
       }
       const idsOf = (...names: TokenName[]) => names.map((name) => tokens[name].id).sort()
       const seenBy = async (name: TokenName) => [...(await listedBy(name)).keys()].sort()
