@@ -28,6 +28,7 @@ export interface ToolSource {
   readonly needs: readonly Request[]
   /** Names of the secrets that it would get. */
   readonly secrets: readonly string[]
+  /** Who defines it: code, a file or a client. It decides which secrets it may get. */
   readonly origin: SourceOrigin
   /** True: a run fails when the source cannot be started. False: the run continues without these tools, and warns. */
   readonly required: boolean
