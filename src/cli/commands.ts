@@ -38,6 +38,18 @@ const COMPAT: Option = {
 const MODULE: Option = { name: 'module', short: 'm', value: 'FILE', text: 'the module that exports your agents' }
 const AGENT: Option = { name: 'agent', value: 'NAME', text: 'which agent of the module to use, if it exports several' }
 
+const ALLOW: Option = {
+  name: 'allow',
+  value: 'RULE',
+  isList: true,
+  text: "what the run may do without asking: 'exec:npm test'; may be repeated",
+}
+const DENY: Option = {
+  name: 'deny',
+  value: 'RULE',
+  isList: true,
+  text: "what the run may not do: 'net:*'; may be repeated",
+}
 const YES: Option = { name: 'yes', short: 'y', text: 'allow every request without asking' }
 
 /** Every command in the order of the help. A command's code is loaded when it runs. */
@@ -57,7 +69,8 @@ export const COMMANDS: readonly CliCommand[] = [
   },
   {
     name: 'run',
-    usage: 'FILE [TEXT] [--agent NAME] [--param KEY=VALUE] [--model MODEL] [--compat aster] [--yes] [--json]',
+    usage:
+      'FILE [TEXT] [--agent NAME] [--param KEY=VALUE] [--model MODEL] [--compat aster] [--allow RULE] [--deny RULE] [--yes] [--json]',
     summary: 'run a recipe, an agent file or an agent in code, and print the answer',
     about: [
       'FILE is a path, or a name that legate doctor lists. TEXT replaces the prompt of the file; - reads it from ' +
@@ -66,15 +79,20 @@ export const COMMANDS: readonly CliCommand[] = [
         '--module FILE is the same.',
       'A recipe or agent file may read below the current folder; it asks before it writes, deletes, runs a program or uses the network. In a ' +
         'terminal it asks you here, also for missing parameters. Elsewhere it asks nothing: the run waits, with exit ' +
-        'code 3 and the command that answers.',
+        'code 3 and the command that answers. --allow RULE lets single requests pass, --deny RULE refuses them, --yes allows all.',
+      'A Claude agent file with Bash(git log:*) runs such commands without asking; the run says so first.',
       'If stdout is not a terminal, only the answer goes there; progress goes to stderr.',
       'With --server, FILE is the name of an agent of that server, which runs it.',
     ],
-    options: [PARAM, MODEL, COMPAT, MODULE, AGENT, YES, JSON_LINES],
+    options: [PARAM, MODEL, COMPAT, MODULE, AGENT, ALLOW, DENY, YES, JSON_LINES],
     examples: [
       ['legate run recipe.yaml --param topic=QUIC', 'a recipe'],
       ['legate run .claude/agents/reviewer.md "Review src/"', 'an agent file'],
       ['legate run agents.mjs --agent poet "Write about roses."', 'an agent written in code'],
+      [
+        "legate run fixer --allow 'exec:npm test' --deny 'net:*' 'Fix the tests.'",
+        'what it may do without you, and never',
+      ],
       ['legate run reviewer - < notes.txt > review.md', 'by name, with input and answer in files'],
     ],
     takes: [0, 2],
@@ -96,6 +114,8 @@ export const COMMANDS: readonly CliCommand[] = [
       COMPAT,
       MODULE,
       AGENT,
+      ALLOW,
+      DENY,
       { name: 'continue', short: 'c', value: 'ID', text: 'continue this conversation' },
       YES,
     ],

@@ -172,7 +172,7 @@ export const SERVER_COMMANDS: readonly CliCommand[] = [
       { name: 'scopes', value: 'LIST', text: 'what it may do (start,read,cancel)' },
       { name: 'agents', value: 'LIST', isList: true, text: "the agents it may start and see: 'review*'" },
       { name: 'grant-deny', value: 'RULE', isList: true, text: "what its runs may not do: 'exec:*'; may be repeated" },
-      { name: 'grant', value: 'FILE', text: 'a JSON file with use, ask and deny, which narrows its runs' },
+      { name: 'grant', value: 'FILE', text: 'a JSON file with use, ask, free and deny, which narrows its runs' },
       { name: 'budget', value: 'LIMITS', text: 'limits of each run: usd=1,tokens=200000' },
       { name: 'per-day', value: 'LIMITS', text: 'limits of all its runs of a day: usd=5,runs=100' },
       { name: 'sees', value: 'WHOSE', text: 'whose runs it sees: own, all (needs admin or audit), or names' },

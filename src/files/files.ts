@@ -266,12 +266,12 @@ export function describeReach(reach: readonly Reach[]): string {
   return lines.join('\n')
 }
 
-const LIMITS = { deny: 'Denied', ask: 'A person is asked first' } as const
+const LIMITS = { deny: 'Denied', ask: 'A person is asked first', free: 'Nobody is asked' } as const
 
 /** Writes one line for each rule about files that denies or asks: it may concern a part of a place only. */
 function limitsIn(layers: readonly Layer[]): string[] {
-  const lines = (['deny', 'ask'] as const).flatMap((kind) =>
-    layers.flatMap((layer) => layer[kind].filter(isFileRule).map((rule) => `${LIMITS[kind]}: ${rule}`)),
+  const lines = (['deny', 'ask', 'free'] as const).flatMap((kind) =>
+    layers.flatMap((layer) => (layer[kind] ?? []).filter(isFileRule).map((rule) => `${LIMITS[kind]}: ${rule}`)),
   )
   return [...new Set(lines)]
 }

@@ -9,13 +9,14 @@ const VERSION = 1
 
 /** Turns a layer into JSON, to be stored with a child. `secrets` marks a list that says nothing about secrets on purpose. */
 export function freezeLayer(layer: Layer): Json {
-  const { by, allow, ask, deny, budget, perDay, principal, binds, neverAsks } = layer
+  const { by, allow, ask, deny, free, budget, perDay, principal, binds, neverAsks } = layer
   const frozen = {
     v: VERSION,
     by,
     allow,
     ask,
     deny,
+    ...(free === undefined ? {} : { free }),
     ...(budget === undefined ? {} : { budget }),
     ...(perDay === undefined ? {} : { perDay }),
     ...(principal === undefined ? {} : { principal }),
@@ -112,9 +113,9 @@ const NO_LAYERS: readonly Layer[] = []
 
 function readLayer(layer: Json): Layer {
   const { v, by, allow, ask, deny, budget, ...others } = (layer ?? {}) as Record<string, Json>
-  const { perDay, principal, binds, neverAsks, secrets } = others
+  const { perDay, principal, binds, neverAsks, secrets, free = [] } = others
   if (v !== VERSION) throw unreadable(`it is of form ${JSON.stringify(v)}; this version knows ${VERSION}`)
-  if (typeof by !== 'string' || ![allow, ask, deny].every(isRules)) throw unreadable('a layer is not whole')
+  if (typeof by !== 'string' || ![allow, ask, deny, free].every(isRules)) throw unreadable('a layer is not whole')
   if (binds !== undefined && binds !== 'self' && binds !== 'below')
     throw unreadable('a layer does not say whom it binds')
   if (neverAsks !== undefined && neverAsks !== true) throw unreadable('a layer does not say whether anybody is asked')

@@ -44,6 +44,96 @@ describe('a decision', () => {
     expect(decide([all], readRequest('tool:y')).verdict).toBe('ask')
   })
 
+  test('an exception from ask needs a rule of use too, and answers no other layer, no deny and nothing that never asks', () => {
+    const careful: Layer = {
+      by: 'me',
+      allow: ['exec:*'],
+      ask: ['exec:*'],
+      deny: ['exec:npm test x'],
+      free: ['exec:npm test *', 'exec:npm test'],
+    }
+    const verdict = (layers: readonly Layer[], request: string) => decide(layers, readRequest(request)).verdict
+
+    expect(verdict([careful], 'exec:npm test')).toBe('allow')
+    expect(verdict([careful], 'exec:npm test y')).toBe('allow')
+    expect(verdict([careful], 'exec:npm install')).toBe('ask')
+    expect(verdict([careful], 'exec:npm test x')).toBe('deny')
+    expect(verdict([careful], 'exec:cd /workspace/a && npm test')).toBe('ask')
+    expect(verdict([{ ...careful, allow: ['exec:git *'] }], 'exec:npm test')).toBe('ask')
+    expect(verdict([careful, { by: 'you', allow: ['exec:*'], ask: ['exec:npm *'], deny: [] }], 'exec:npm test')).toBe(
+      'ask',
+    )
+    expect(verdict([careful, { ...allowing('exec:*'), neverAsks: true }], 'exec:npm test')).toBe('allow')
+    expect(verdict([careful, { ...allowing('exec:*'), neverAsks: true }], 'exec:npm install')).toBe('deny')
+  })
+
+  test('an exception for all files is none for what decides which programs git runs', () => {
+    const layer: Layer = {
+      by: 'me',
+      allow: ['file.*:**', 'file.write:/workspace/.git/**'],
+      ask: ['file.write:**', 'file.write:/workspace/.git/**'],
+      deny: [],
+      free: ['file.*:**'],
+    }
+    const named = { ...layer, free: ['file.write:/workspace/.git/**'] }
+
+    expect(decide([layer], readRequest('file.write:/workspace/a')).verdict).toBe('allow')
+    expect(decide([layer], readRequest('file.write:/workspace/.git/config')).verdict).toBe('ask')
+    expect(decide([named], readRequest('file.write:/workspace/.git/config')).verdict).toBe('allow')
+  })
+
+  test.each([
+    ...[
+      'git log --output=/etc/x',
+      'git log --outpu=x',
+      'git diff --no-index a b',
+      'git diff --ext-diff',
+      'git difftool',
+    ],
+    ...[
+      "git -c alias.x='!sh' x",
+      'git -C /else log',
+      'git rebase -x make',
+      'git grep -Oless x',
+      'git clone -u prog x',
+      'git bisect run make',
+    ],
+    ...['/usr/bin/git log -o x', 'env GIT_PAGER=x git log --upload-pack=x', 'cd /workspace/a && git log --output=x'],
+  ])('a star of an exception does not cover %s, because that line may start a program or write a file', (line) => {
+    const star: Layer = {
+      by: 'me',
+      allow: ['exec:*'],
+      ask: ['exec:*'],
+      deny: [],
+      free: ['exec:*', 'exec:cd /workspace/* && git *'],
+    }
+    const request = readRequest(`exec:${line}`)
+
+    expect(decide([star], request).verdict).toBe('ask')
+    expect(decide([{ ...star, free: [`exec:${line}`] }], request).verdict).toBe('allow')
+  })
+
+  test.each([
+    'git log --oneline -20',
+    'git diff HEAD',
+    'git commit -m "fix git"',
+    'git add -u',
+    'gitk --output',
+    'npm test',
+  ])('a star of an exception covers %s', (line) => {
+    const star: Layer = { by: 'me', allow: ['exec:*'], ask: ['exec:*'], deny: [], free: ['exec:*'] }
+
+    expect(decide([star], readRequest(`exec:${line}`)).verdict).toBe('allow')
+  })
+
+  test('explain names the exception and the ask that it answers', () => {
+    const careful: Layer = { by: 'me', allow: ['exec:*'], ask: ['exec:*'], deny: [], free: ['exec:npm test'] }
+
+    expect(explain([careful], 'exec:npm test').text).toBe(
+      'exec:npm test: allow, every layer allows it\n  me: allow by free exec:npm test, an exception from ask exec:*',
+    )
+  })
+
   test('names the first of those that ask', () => {
     const asking = (by: string): Layer => ({ by, allow: ['tool:*'], ask: ['tool:x'], deny: [] })
 

@@ -5,13 +5,14 @@
 //            `files/access` for each path.
 // Must stay true (I2):
 //   - A missing rule denies. Deny beats ask, ask beats allow, in every layer; the order of layers and rules never matters.
+//   - `free` of a layer answers the asks of that layer alone, and only for what the layer allows.
 //   - One more layer never allows more.
 //   - A file that decides which programs git runs is written only where a rule names it.
 //   - A rule that cannot be read denies. Decisions are cached per stack, and stacks never change.
 
 import { InputError, messageOf } from '../base/error.ts'
 import { DEFAULT_USE, isDefault, isDomain, type Layer } from './grant.ts'
-import { guardedName, guardedPlace, hasNamed, isOpen } from './guarded.ts'
+import { guardedName, guardedPlace, hasNamed, isNaming, isOpen, opensMore } from './guarded.ts'
 import { matchName, matchPath } from './match.ts'
 import { type Request, readRequest, requestText } from './request.ts'
 import { type ParsedRule, readRule, splitRule } from './rule.ts'
@@ -29,7 +30,7 @@ const ALLOWED: Decision = Object.freeze({ verdict: 'allow', by: null, reason: 'e
 
 /**
  * The one place that decides (I8). It asks every layer, and the strictest answer wins; silence denies, deny beats ask, ask
- * beats allow, and order never matters (I2). Rules that cannot be read deny.
+ * beats allow but for what the same layer leaves free, and order never matters (I2). Rules that cannot be read deny.
  */
 export function decide(layers: readonly Layer[], request: Request): Decision {
   const { domain, name, shown, anywhere, plain } = request
@@ -124,6 +125,8 @@ function denyUnlessAskable(layers: readonly Layer[], asked: Decision): Decision 
 export interface LayerAnswer {
   readonly verdict: Verdict
   readonly rule: string | null
+  /** The rule that would ask, where `rule` is one of `free`. */
+  readonly insteadOf?: string
 }
 
 /** A layer without any `model:` rule abstains from models. */
@@ -134,11 +137,25 @@ export function askLayer(layer: Layer, request: Request): LayerAnswer {
   if (guarded !== undefined && !isOpen(layer) && !hasNamed(layer, request, [guarded]))
     return { verdict: 'deny', rule: null }
   const asked = findRule(layer.ask, request, true)
-  if (asked !== undefined) return { verdict: 'ask', rule: asked }
   const allowed = findRule(layer.allow, request, false)
+  if (asked !== undefined) {
+    const free = allowed === undefined ? undefined : freeRule(layer, request)
+    return free === undefined ? { verdict: 'ask', rule: asked } : { verdict: 'allow', rule: free, insteadOf: asked }
+  }
   if (allowed !== undefined) return { verdict: 'allow', rule: allowed }
   if (request.domain === 'model' && !layer.allow.some((rule) => rule.startsWith('model:'))) return SILENT
   return { verdict: 'deny', rule: null }
+}
+
+/** The rule that makes the layer's `ask` unnecessary. What decides which programs git runs must be named by it. */
+function freeRule({ free }: Layer, request: Request): string | undefined {
+  if (free === undefined) return undefined
+  const guarded = guardedName(request)
+  const isOpenLine = opensMore(request)
+  return free.find((rule) => {
+    if (!isMatch(readRule(rule), request, false)) return false
+    return guarded === undefined ? !isOpenLine || !rule.includes('*') : isNaming(rule, request, [guarded])
+  })
 }
 
 const SILENT: LayerAnswer = { verdict: 'allow', rule: null }
@@ -196,7 +213,7 @@ export function explain(layers: readonly Layer[], asked: string): Explanation {
   const request = requestText(read)
   const decision = decide(layers, read)
   const answers = layers.map((layer) => ({ by: layer.by, ...safely(() => askLayer(layer, read)) }))
-  const lines = answers.map(({ by, verdict, rule }) => `  ${by}: ${words({ verdict, rule })}`)
+  const lines = answers.map((answer) => `  ${answer.by}: ${words(answer)}`)
   return {
     ...decision,
     request,
@@ -212,7 +229,8 @@ function checkDomain(asked: string): void {
   throw new InputError('invalid_input', message)
 }
 
-function words({ verdict, rule }: LayerAnswer): string {
+function words({ verdict, rule, insteadOf }: LayerAnswer): string {
+  if (insteadOf !== undefined) return `allow by free ${rule}, an exception from ask ${insteadOf}`
   if (rule !== null) return `${verdict} by ${rule}`
   return verdict === 'allow' ? 'says nothing' : `${verdict}, no rule allows it`
 }

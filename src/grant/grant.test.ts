@@ -8,7 +8,7 @@ const where = 'agent "clerk"'
 
 describe('a grant that could never mean what it says is refused', () => {
   test.each<[string, unknown, RegExp]>([
-    ['an unknown key', { allow: ['tool:*'] }, /use, delegate, ask and deny, not "allow"/],
+    ['an unknown key', { allow: ['tool:*'] }, /use, delegate, ask, free and deny, not "allow"/],
     ['a misspelt domain', { use: ['tols:search'] }, /"tols:search" must start with one of tool, agent, model/],
     ['an unknown domain', { use: ['database:read'] }, /"database:read"/],
     ['a domain in capitals', { deny: ['Tool:deploy'] }, /"Tool:deploy"/],
@@ -30,7 +30,7 @@ describe('a grant that could never mean what it says is refused', () => {
     ['a user of a host', { deny: ['net:me@a.test'] }, /is more than a host: write net:a.test\./],
     ['no host', { use: ['net:a b'] }, /"net:a b" names no host/],
     ['a quote that is open', { use: ["exec:echo it's"] }, /has a quote that is not closed/],
-    ['a list instead of a grant', ['tool:*'], /use, delegate, ask and deny, not "0"/],
+    ['a list instead of a grant', ['tool:*'], /use, delegate, ask, free and deny, not "0"/],
     ['a text instead of a grant', 'tool:*', /a grant is an object with lists of rules/],
     ['a number instead of a grant', 7, /a grant is an object with lists of rules/],
     ['nothing instead of a grant', null, /a grant is an object with lists of rules/],

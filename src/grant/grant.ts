@@ -4,7 +4,7 @@
 // Called by: agent definitions and runtime options hold grants; `runtime/authority` stacks layers; `ceiling` freezes them.
 // Must stay true (I1):
 //   - Layers only stack: a child has all layers of its host, and its own grant can only narrow them.
-//   - `delegate` binds children, `use` binds the agent itself, `ask` and `deny` bind both.
+//   - `delegate` binds children, `use` binds the agent itself, `ask`, `free` and `deny` bind both.
 //   - A rule that could never match is refused: a typing mistake must not pass for a permission.
 
 import { DefinitionError } from '../base/error.ts'
@@ -22,6 +22,11 @@ export interface Grant {
   readonly delegate?: readonly string[]
   /** Requires a person's approval each time. Stronger than `use` and `delegate`. */
   readonly ask?: readonly string[]
+  /**
+   * Exceptions from `ask`: what matches needs no approval, where `use` allows it (for children: `delegate`). Answers the `ask` of
+   * this grant alone.
+   */
+  readonly free?: readonly string[]
   /** Forbids it to the agent and to all agents below it. Stronger than all else. */
   readonly deny?: readonly string[]
 }
@@ -33,6 +38,8 @@ export interface Layer {
   readonly allow: readonly string[]
   readonly ask: readonly string[]
   readonly deny: readonly string[]
+  /** What its own `ask` does not ask for, where `allow` names it. Left out where there is nothing. */
+  readonly free?: readonly string[]
   /** The budget of the layer's owner: agents below may not have more. */
   readonly budget?: Budget
   /** The most that all runs of an owner may use on one day. */
@@ -79,7 +86,12 @@ export function useLayer(by: string, grant: Grant | undefined, secrets: readonly
   // A star would allow others too.
   const named = secrets.filter((name) => !name.includes('*')).map((name) => `${SECRET}${name}`)
   const allow = named.length === 0 ? use : [...use, ...named]
-  return { by, allow, ask: grant?.ask ?? NONE, deny: grant?.deny ?? NONE }
+  return withFree({ by, allow, ask: grant?.ask ?? NONE, deny: grant?.deny ?? NONE }, grant)
+}
+
+/** Most layers have no such list, and so no such key. */
+function withFree(layer: Layer, grant: Grant | undefined): Layer {
+  return grant?.free === undefined || grant.free.length === 0 ? layer : { ...layer, free: grant.free }
 }
 
 const SECRET = 'secret:'
@@ -110,7 +122,7 @@ function fromEverything(grant: Grant): Grant {
 /** The layer that an agent puts on its children, whatever their own grant allows (I1). */
 export function delegateLayer(by: string, grant: Grant | undefined, budget?: Budget): Layer {
   const allow = grant?.delegate ?? grant?.use ?? DEFAULT_USE
-  const layer = { by, allow, ask: grant?.ask ?? NONE, deny: grant?.deny ?? NONE }
+  const layer = withFree({ by, allow, ask: grant?.ask ?? NONE, deny: grant?.deny ?? NONE }, grant)
   return budget === undefined ? layer : { ...layer, budget }
 }
 
@@ -149,7 +161,8 @@ export function narrow(layers: readonly Layer[], by: string, grant: Grant): read
 /** True where two layers of one holder have equal rules. */
 export function hasSameRules(a: Layer, b: Layer): boolean {
   if (a.by !== b.by || a.neverAsks !== b.neverAsks) return false
-  return isSameList(a.allow, b.allow) && isSameList(a.ask, b.ask) && isSameList(a.deny, b.deny)
+  const areSame = isSameList(a.allow, b.allow) && isSameList(a.ask, b.ask) && isSameList(a.deny, b.deny)
+  return areSame && isSameList(a.free ?? NONE, b.free ?? NONE)
 }
 
 function isSameList(a: readonly string[], b: readonly string[]): boolean {
@@ -160,8 +173,8 @@ function isSameList(a: readonly string[], b: readonly string[]): boolean {
 export function checkGrant(grant: Grant, where: string): void {
   if (typeof grant !== 'object' || grant === null) refuse(`${where}: a grant is an object with lists of rules.`)
   for (const [key, rules] of Object.entries(grant)) {
-    if (!['use', 'delegate', 'ask', 'deny'].includes(key)) {
-      refuse(`${where}: a grant has use, delegate, ask and deny, not "${key}".`)
+    if (!['use', 'delegate', 'ask', 'free', 'deny'].includes(key)) {
+      refuse(`${where}: a grant has use, delegate, ask, free and deny, not "${key}".`)
     }
     if (rules !== undefined && !Array.isArray(rules)) refuse(`${where}: grant.${key} must be a list of rules.`)
     for (const rule of rules ?? []) checkRule(rule, where)

@@ -3,6 +3,7 @@ import type { Layer } from './grant.ts'
 import { matchPath } from './match.ts'
 import type { Request } from './request.ts'
 import { readRule } from './rule.ts'
+import { readWords, splitPlace } from './words.ts'
 
 /**
  * The name for which a rule must be there before a file may be written or deleted; undefined where any rule will do. Whoever
@@ -45,7 +46,8 @@ export function isNamed(layers: readonly Layer[], request: Request, names: reado
   return named.includes(true) && layers.every((layer, at) => named[at] === true || isOpen(layer))
 }
 
-function isNaming(rule: string, { domain, name }: Request, names: readonly string[]): boolean {
+/** True where the rule matches the request, and one of the names is a segment of its pattern. */
+export function isNaming(rule: string, { domain, name }: Request, names: readonly string[]): boolean {
   const { domain: own, pattern, trouble } = readRule(rule)
   if (trouble !== null || (own !== domain && own !== 'file.*')) return false
   return pattern.split('/').some((segment) => names.includes(plainName(segment))) && matchPath(pattern, name)
@@ -55,3 +57,21 @@ function isNaming(rule: string, { domain, name }: Request, names: readonly strin
 export function isOpen({ allow }: Layer): boolean {
   return allow.includes('file.*:**') && allow.includes('exec:*')
 }
+
+/**
+ * True for a line of git with a word that names a program to start, or a file to write anywhere. A person who writes `git log *`
+ * thinks of no such line.
+ */
+export function opensMore({ domain, name }: Request): boolean {
+  if (domain !== 'exec' || !name.includes('git')) return false
+  const words = readWords(splitPlace(name).rest)
+  if (words === undefined) return true
+  const at = words.findIndex((word) => /(?:^|[/\\])git(?:\.exe)?$/i.test(word))
+  if (at === -1) return false
+  const rest = words.slice(at + 1)
+  return rest.some((word) => OPENING.test(word) || (word.startsWith('-u') && rest.includes('clone')))
+}
+
+/** Git takes the beginning of a long option for the whole of it. */
+const OPENING =
+  /^(?:-[cCoOx].*|--(?:conf|exe|ext|git-|no-i|op|ou|rec|textc|upl|work).*|archimport|bisect|daemon|difftool|filter-branch|hook|instaweb|mergetool|rebase|send-email|submodule)$/

@@ -1,5 +1,5 @@
 import { decide } from './decide.ts'
-import { type Grant, useLayer } from './grant.ts'
+import { DEFAULT_USE, type Grant, useLayer } from './grant.ts'
 import { matchName, matchPath } from './match.ts'
 import { readRequest } from './request.ts'
 import { readRule, splitRule } from './rule.ts'
@@ -19,10 +19,10 @@ export function lint(grant: Grant, known: KnownRequests): LintFinding[] {
   return [...uselessRules(grant), ...unmatchedRules(grant, known), ...neverAllowed(grant, known)]
 }
 
-const LISTS = ['use', 'delegate', 'ask', 'deny'] as const
+const LISTS = ['use', 'delegate', 'ask', 'free', 'deny'] as const
 
 /** The lists that take precedence over a list. */
-const STRICTER = { use: ['deny', 'ask'], delegate: ['deny', 'ask'], ask: ['deny'], deny: [] } as const
+const STRICTER = { use: ['deny', 'ask'], delegate: ['deny', 'ask'], ask: ['deny'], free: ['deny'], deny: [] } as const
 
 function uselessRules(grant: Grant): LintFinding[] {
   return LISTS.flatMap(
@@ -30,14 +30,24 @@ function uselessRules(grant: Grant): LintFinding[] {
       grant[list]?.flatMap((rule, at, rules): LintFinding[] => {
         const taken = takenBy(grant, list, rule)
         if (taken !== undefined) return [useless(`${list}: ${rule}`, `${taken} takes all of it`)]
+        const idle = list === 'free' ? whyIdle(grant, rule) : undefined
+        if (idle !== undefined) return [useless(`free: ${rule}`, idle)]
         const wider = rules.find((other, index) => covers(other, rule) && (index < at || !covers(rule, other)))
         return wider === undefined ? [] : [useless(`${list}: ${rule}`, `${wider} in the same list covers it`)]
       }) ?? [],
   )
 }
 
+/** Why an exception changes nothing: nobody would ask, or nothing allows it. */
+function whyIdle({ use = DEFAULT_USE, delegate = use, ask = [] }: Grant, rule: string): string | undefined {
+  if (!ask.some((asked) => mayMeet(asked, rule))) return 'no rule of ask matches it'
+  return [...use, ...delegate].some((allowed) => mayMeet(allowed, rule)) ? undefined : 'use does not allow it'
+}
+
 function takenBy(grant: Grant, list: (typeof LISTS)[number], rule: string): string | undefined {
+  const isFree = list !== 'free' && grant.free?.some((free) => mayMeet(free, rule)) === true
   for (const stricter of STRICTER[list]) {
+    if (stricter === 'ask' && isFree) continue
     const taken = grant[stricter]?.find((other) => covers(other, rule))
     if (taken !== undefined) return `${stricter}: ${taken}`
   }

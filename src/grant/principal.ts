@@ -60,7 +60,7 @@ export interface Principal {
   readonly scopes: readonly Scope[]
   /** The agents that it may start and see, by name: `review*`. Default: all. */
   readonly agents?: readonly string[]
-  /** A layer over every run that it starts: `use`, `ask` and `deny`. */
+  /** A layer over every run that it starts: `use`, `ask`, `free` and `deny`. */
   readonly grant?: Omit<Grant, 'delegate'>
   /** Limits of each run that it starts. */
   readonly budget?: Budget
@@ -111,7 +111,7 @@ export function checkPrincipal(given: Principal, where = 'principal', depth = 0)
   if (unknown !== undefined) refuse(where, `"${unknown}" is no scope: write ${SCOPES.join(', ')}`)
   checkSight(sees, scopes, where)
   if (grant !== undefined) checkGrant(grant, `${where}: grant`)
-  if (grant !== undefined && 'delegate' in grant) refuse(where, 'its grant has use, ask and deny, not delegate')
+  if (grant !== undefined && 'delegate' in grant) refuse(where, 'its grant has use, ask, free and deny, not delegate')
   if (budget !== undefined) checkBudget(budget, `${where}: budget`)
   if (perDay !== undefined) readOptions(`${where}: perDay`, perDay, PER_DAY)
   if (mayApprove !== undefined) checkRight(readOptions(`${where}: mayApprove`, mayApprove, RIGHT), where)

@@ -467,7 +467,8 @@ const NO_LAYERS: readonly Json[] = []
 function checkCallerGrant(grant: Grant): void {
   checkGrant(grant, 'run(agent, input, { grant })')
   if (grant.delegate === undefined) return
-  const message = 'run(agent, input, { grant }): it has use, ask and deny and binds all below the run: no "delegate".'
+  const message =
+    'run(agent, input, { grant }): it has use, ask, free and deny and binds all below the run: no "delegate".'
   throw new DefinitionError('definition', message)
 }
 

@@ -43,6 +43,7 @@ function written(place: Place): string | undefined {
   return existsSync(file) ? readFileSync(file, 'utf8') : undefined
 }
 
+const shell = (command: string) => ['shell', { command }] as const
 const WRITE = ['write_file', { path: '/workspace/out.txt', content: 'made' }] as const
 
 describe('what legate run may do', () => {
@@ -76,6 +77,44 @@ describe('what legate run may do', () => {
     expect({ code, written: written(place) }).toEqual({ code: 3, written: undefined })
     expect(stderr).toMatch(/waits for a person:\n {2}file\.write:\/workspace\/out\.txt for write_file/)
     expect(results(mock)[0]).toContain('blue')
+  })
+
+  test('the programs that a Claude file names run without asking, but for lines of git that write a file', async () => {
+    const head = '---\nname: fixer\ndescription: Fixes\n'
+    const place = project({
+      '.claude/agents/fixer.md': `${head}tools: Read, Bash(echo:*), Bash(git log:*)\n---\n\nYou fix.\n`,
+    })
+    const mock = await serveModel(place, calls(shell('echo named'), shell('git log --output=made.txt')))
+    const named = await place.run(['run', 'fixer', 'Fix.'])
+
+    expect({ code: named.code, first: results(mock)[0] }).toEqual({ code: 3, first: expect.stringContaining('named') })
+    expect(named.stderr).toContain('note: it runs these without asking you: echo, echo *, git log, git log *')
+    expect(named.stderr).toMatch(/waits for a person:\n {2}exec:git log --output=made\.txt for shell/)
+  })
+
+  test('what a person allows runs without asking, what they forbid is denied, and all else waits', async () => {
+    const place = project({ 'a.yaml': `${HEAD}${DEVELOPER}` })
+    const mock = await serveModel(place, calls(shell('echo free'), WRITE, shell('echo other')))
+    const rules = ['--allow', 'exec:echo free', '--deny', 'file.write:**']
+    const ruled = await place.run(['run', 'a.yaml', ...rules])
+
+    expect(results(mock)[0]).toContain('free')
+    expect(results(mock)[1]).toContain('denies file.write:**')
+    expect({ code: ruled.code, written: written(place) }).toEqual({ code: 3, written: undefined })
+    expect(ruled.stderr).toMatch(/waits for a person:\n {2}exec:echo other for shell/)
+  })
+
+  test('a rule that could never match is refused, and an agent of a module or a server takes no --allow', async () => {
+    const place = project({ 'a.yaml': HEAD, 'm.mjs': 'export const a = 1' })
+
+    const wrong = await place.run(['run', 'a.yaml', '--allow', 'npm test'])
+    const coded = await place.run(['run', 'm.mjs', 'x', '--deny', 'net:*'])
+
+    expect(wrong).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining('--allow: the rule "npm test" must start with'),
+    })
+    expect(coded.code).toBe(2)
   })
 
   test('it asks before it keeps or forgets something for all later runs; to recall needs nobody', async () => {

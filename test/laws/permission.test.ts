@@ -86,6 +86,7 @@ law('I2: the order of layers and of rules never matters', (chance) => {
     allow: chance.shuffled(layer.allow),
     ask: chance.shuffled(layer.ask),
     deny: chance.shuffled(layer.deny),
+    ...(layer.free === undefined ? {} : { free: chance.shuffled(layer.free) }),
   }))
   return same(layers, turned, request)
 })
@@ -117,8 +118,31 @@ law('I2: ask never becomes allow, and nothing becomes less than a layer of it sa
   const all = severityOf(layers, request)
   if (all !== Math.max(...each)) return `${request.join(':')} is ${all}, its layers say ${each.join(', ')}`
   const rule = `${request[0]}:${request[1]}`
-  const asking = layers.map((layer, at) => (at === 0 ? { ...layer, ask: [...layer.ask, rule] } : layer))
+  const asking = layers.map((layer, at) => (at === 0 ? { ...withoutFree(layer), ask: [...layer.ask, rule] } : layer))
   return severityOf(asking, request) === 0 ? `${rule} is asked for and allowed` : undefined
+})
+
+law('I2: what a layer leaves free answers no ask of another layer, and nothing that never asks', (chance) => {
+  const layers = layersOf(chance)
+  const request = requestOf(chance)
+  const rule = `${request[0]}:${request[1]}`
+  const other: Layer = { by: 'other', allow: EVERYTHING, ask: [rule], deny: [] }
+  const at = chance.below(layers.length + 1)
+  if (severityOf(layers.toSpliced(at, 0, other), request) === 0) return `${rule} is asked for by another and allowed`
+  const strict: Layer = { by: 'strict', allow: EVERYTHING, ask: [], deny: [], neverAsks: true }
+  return severityOf([...layers, other, strict], request) === 2 ? undefined : `${rule} is not asked and not denied`
+})
+
+law('I2: what is free is allowed where it is allowed without the ask, and nowhere else', (chance) => {
+  const request = requestOf(chance)
+  for (const layer of layersOf(chance)) {
+    const decided = severityOf([layer], request)
+    const [without, most] = [withoutFree(layer), { ...layer, ask: [] }].map((one) => severityOf([one], request))
+    if (decided !== without && decided !== 0)
+      return `${request.join(':')} is ${decided} with exceptions, ${without} without`
+    if (decided === 0 && most !== 0) return `${request.join(':')} is allowed, and ${most} where nothing is asked for`
+  }
+  return undefined
 })
 
 law('I2: a decision is what a plain reading of the rules says, and explain says the same', (chance) => {
@@ -194,6 +218,10 @@ test('the chains are worth something: every verdict is common, and so is each wa
   )
 })
 
+function withoutFree({ free: _, ...layer }: Layer): Layer {
+  return layer
+}
+
 function same(a: readonly Layer[], b: readonly Layer[], request: Request): string | undefined {
   const [one, other] = [severityOf(a, request), severityOf(b, request)]
   return one === other ? undefined : `${request.join(':')} is ${one} and then ${other}: ${JSON.stringify(a)}`
@@ -252,6 +280,7 @@ function makeGrant(chance: Chance): Grant | undefined {
     ...(chance.is(0.8) ? { use: list() } : {}),
     ...(chance.is(0.4) ? { delegate: list() } : {}),
     ...(chance.is(0.6) ? { ask: chance.some(RULES, 3) } : {}),
+    ...(chance.is(0.3) ? { free: chance.some(RULES, 4) } : {}),
     ...(chance.is(0.3) ? { deny: chance.some(RULES, 2) } : {}),
   }
 }
@@ -321,10 +350,10 @@ function isSameBudget(a: Budget | undefined, b: Budget | undefined): boolean {
 }
 
 /** What the rules mean, written another way: patterns are walked letter by letter, without a thought of speed. */
-function plainReading({ allow, ask, deny }: Layer, [domain, name]: Request): number {
+function plainReading({ allow, ask, deny, free = [] }: Layer, [domain, name]: Request): number {
   const speaks = (rules: readonly string[]) => rules.some((rule) => isAbout(rule, domain, name))
   if (speaks(deny)) return 2
-  if (speaks(ask)) return 1
+  if (speaks(ask)) return speaks(free) && speaks(allow) ? 0 : 1
   if (speaks(allow)) return 0
   return domain === 'model' && !allow.some((rule) => rule.startsWith('model:')) ? 0 : 2
 }

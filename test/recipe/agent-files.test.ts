@@ -885,7 +885,7 @@ budget = { modelCalls = 5, usd = 1 }
 
   test.each([
     ['grant: {use: ["everything"]}', /must start with one of/],
-    ['grant: {allow: []}', /a grant has use, delegate, ask and deny/],
+    ['grant: {allow: []}', /a grant has use, delegate, ask, free and deny/],
     ['budget: {modelCalls: 0}', /budget\.modelCalls must be a whole number of at least 1/],
     ['budget: {speed: 1}', /not "speed"/],
     ['input: 5', /`input` must be a JSON Schema/],

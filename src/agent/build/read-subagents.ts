@@ -132,7 +132,9 @@ function checkSettings(config: Partial<SubagentConfig>, where: string): void {
 /** The grant binds everything below the subagent too, so it has no `delegate` of its own. */
 function checkLayer(grant: object, where: string): void {
   if (Object.hasOwn(grant, 'delegate')) {
-    refuse(`${where}.grant has use, ask and deny: it binds the subagent and all below it, so it has no "delegate".`)
+    refuse(
+      `${where}.grant has use, ask, free and deny: it binds the subagent and all below it, so it has no "delegate".`,
+    )
   }
   checkGrant(grant, where)
 }

@@ -3,7 +3,9 @@ import { type Parameter, parseParameters } from '../../base/function-parameters.
 import type { Json } from '../../base/json.ts'
 import { anything, code, flag, mostAlike, type OptionRules, readOptions, record, text } from '../../base/options.ts'
 import type { Schema } from '../../base/schema/schema.ts'
+import { askLayer } from '../../grant/decide.ts'
 import type { Grant } from '../../grant/grant.ts'
+import { readRequest } from '../../grant/request.ts'
 import { readShape } from '../../prompt/shape/read-shape.ts'
 import { shapeSchema } from '../../prompt/shape/shape-schema.ts'
 import { CODE, isToolSource, type SourceOrigin, type ToolSource } from '../../tool/source.ts'
@@ -199,12 +201,17 @@ export function withMcp(
 
 const CLIENT: SourceOrigin = { by: 'client', files: [], withheld: null }
 
-/** The grant with a question for the start of each source. Their tools join the list of those that the agent may use. */
+/** The grant with a question for the start of each source, whatever it left free. Their tools join the list of those that the agent may use. */
 function askingFor(grant: Grant | undefined, sources: readonly (readonly [string, ToolSource])[]): Grant {
   // The name of a request is written as rules are: with quotes around words that hold blanks, quotes or stars.
   const starts = sources.flatMap(([, { needs }]) => needs.map(({ domain, name }) => `${domain}:${name}`))
   const use = grant?.use === undefined ? {} : { use: [...grant.use, ...sources.map(([name]) => `tool:${name}__*`)] }
-  return { ...grant, ...use, ask: [...(grant?.ask ?? []), ...starts] }
+  const free = grant?.free?.filter((rule) => !starts.some((start) => isFree(rule, start)))
+  return { ...grant, ...use, ask: [...(grant?.ask ?? []), ...starts], ...(free === undefined ? {} : { free }) }
+}
+
+function isFree(rule: string, start: string): boolean {
+  return askLayer({ by: 'free', allow: [rule], ask: [], deny: [] }, readRequest(start)).verdict === 'allow'
 }
 
 function serversIn(agent: AgentCore, given: Parameters<typeof withMcp>[1]): McpServers {

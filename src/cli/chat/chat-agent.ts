@@ -2,7 +2,7 @@ import type { ExtensionCore } from '../../doors/hooks.ts'
 import type { Message, ModelRequest, Part } from '../../doors/models.ts'
 import { type AgentFile, EMPTY_AGENT_FILE } from '../../doors/recipe.ts'
 import type { AnyAgent } from '../../index.ts'
-import { agentOf, type compatOf } from '../definition/load.ts'
+import { agentOf, type CallGrant, type compatOf } from '../definition/load.ts'
 import { oneLine } from '../terminal/clean.ts'
 
 const INSTRUCTIONS = `You talk with a person at a terminal and help with what they ask. Answer briefly, in plain text.
@@ -16,14 +16,18 @@ export const ASSISTANT: AgentFile = {
   instructions: INSTRUCTIONS,
 }
 
-type Compat = ReturnType<typeof compatOf>
+type Choices = ReturnType<typeof compatOf> & { readonly grant?: CallGrant }
 
 /**
  * Makes the agent of a chat. It can delegate to every definition found from this folder; the list is read anew each
  * time.
  */
-export function chatAgent(definition: AgentFile, model: string, { subagents }: Compat = {}): Promise<AnyAgent> {
-  return agentOf(definition, { model, subagents: { ...subagents, surfaces: ['delegate'], discover: true } })
+export function chatAgent(
+  definition: AgentFile,
+  model: string,
+  { subagents, grant = {} }: Choices = {},
+): Promise<AnyAgent> {
+  return agentOf(definition, { model, grant, subagents: { ...subagents, surfaces: ['delegate'], discover: true } })
 }
 
 const NAMED = 20

@@ -7,9 +7,9 @@ import { diskFiles } from '../../doors/tools.ts'
 import { type AnyAgent, createRuntime, type Id, type Run, type Runtime, type RuntimeOptions } from '../../index.ts'
 import { ASSISTANT, chatAgent, isExit, type KnownNames, localReply, mentions } from '../chat/chat-agent.ts'
 import { ChatView, readMessage, showLastRounds } from '../chat/chat-view.ts'
-import { type Call, CliError, EXIT, textOption } from '../command/command.ts'
+import { type Call, CliError, EXIT, listOption, textOption } from '../command/command.ts'
 import { modelFor, provideSecrets } from '../definition/input.ts'
-import { compatOf, loadFor, refuseFileOptions } from '../definition/load.ts'
+import { callGrant, compatOf, loadFor, refuseFileOptions } from '../definition/load.ts'
 import { type ModuleAgent, moduleAgentFor } from '../definition/module-agent.ts'
 import { printNotices } from '../definition/notices.ts'
 import { findConversation, shortId } from '../store/find-run.ts'
@@ -39,12 +39,13 @@ export async function chat(call: Call): Promise<number> {
     return new ChatLoop(call, codedParts(coded)).hold()
   }
   const compat = compatOf(call)
+  const grant = callGrant(call)
   const kept = await continuedParts(call)
   if (kept !== undefined) return new ChatLoop(call, kept).hold()
   const definition = call.words[0] === undefined ? ASSISTANT : await loadFor(call)
   printNotices(definition, call.env)
   const model = await modelFor(definition, textOption(call, 'model'))
-  const agent = await chatAgent(definition, model, compat)
+  const agent = await chatAgent(definition, model, { ...compat, grant })
   await provideSecrets(agent, call.env)
   const { name } = agent
   return new ChatLoop(call, { agent, name, model, definition, folder: process.cwd() }).hold()
@@ -71,8 +72,8 @@ async function continuedParts(call: Call): Promise<ChatParts | undefined> {
     const row = await findConversation(store, ending)
     const { name } = row.agent
     if (name === ASSISTANT.name || codeOf(row) !== '') return undefined
-    for (const option of ['model', 'compat']) {
-      if (textOption(call, option) === undefined) continue
+    for (const option of ['model', 'compat', 'allow', 'deny']) {
+      if (textOption(call, option) === undefined && listOption(call, option).length === 0) continue
       throw new CliError(`"${oneLine(name)}" keeps its ${option}. Name its file to change that.`, EXIT.usage)
     }
     const model = await modelFor(undefined, modelNameOf(row))

@@ -96,7 +96,7 @@ function asJson({ definition, use, first, bound }: FileFacts): object {
     tools: request?.tools ?? [],
     settings: request?.settings ?? definition.settings,
     outputSchema: request?.outputSchema ?? null,
-    grant: { root: rootGrant(), file: definition.grant },
+    grant: { root: rootGrant(definition), file: definition.grant },
     limits: { ...limits, ...(spend?.limit ?? {}) },
     costBound: bound,
     extensions: definition.extensions?.map(shownExtension) ?? null,
@@ -117,7 +117,7 @@ function asText(sight: FileFacts, paint: Paint): string {
   const facts = factLines(rows, paint)
   return [
     `${paint('bold', oneLine(definition.name))}\n${facts}`,
-    section('Grant of the command line', grantLines(rootGrant()), paint),
+    section('Grant of the command line', grantLines(rootGrant(definition)), paint),
     section('Grant of the file, which narrows it', grantLines(definition.grant ?? {}), paint),
     section(`Tools (${request?.tools.length ?? 0})`, toolLines(first), paint),
     section('Extensions', extensionLines(definition), paint),

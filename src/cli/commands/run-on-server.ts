@@ -3,6 +3,7 @@ import { EMPTY_AGENT_FILE } from '../../doors/recipe.ts'
 import type { Id } from '../../index.ts'
 import { type Call, CliError, EXIT, isSet, listOption, textOption } from '../command/command.ts'
 import { inputFor } from '../definition/input.ts'
+import { callGrant } from '../definition/load.ts'
 import { RemoteDesk } from '../desk/remote-desk.ts'
 import { asCliErrors, placeOfServer } from '../store/open-desk.ts'
 import { continueWithoutReader, write } from '../terminal/output.ts'
@@ -16,8 +17,9 @@ export function runOnServer(call: Call, client: LegateClient): Promise<number> {
   return asCliErrors(async () => {
     const [name = ''] = call.words
     refuseLocalOptions(call, name)
+    const { deny = [] } = callGrant(call)
     const input = await inputOn(call, client, name)
-    const body = { agent: name, input }
+    const body = { agent: name, input, ...(deny.length === 0 ? {} : { grant: { deny } }) }
     const { runId } = await client.request<{ readonly runId: Id }>('/v1/runs', { method: 'POST', body })
     return follow(call, new RemoteDesk(client), runId)
   })
@@ -28,8 +30,10 @@ const LOCAL_OPTIONS = ['model', 'module', 'agent', 'compat']
 function refuseLocalOptions(call: Call, name: string): void {
   if (name === '') throw new CliError('missing NAME: legate run NAME [TEXT] --server URL.', EXIT.usage)
   const given = LOCAL_OPTIONS.find((option) => textOption(call, option) !== undefined)
-  const option = given ?? (listOption(call, 'param').length > 0 ? 'param' : undefined)
+  const option = given ?? ['param', 'allow'].find((one) => listOption(call, one).length > 0)
   if (option === undefined) return
+  if (option === 'allow')
+    throw new CliError('--allow is for files: what an agent of a server may do, its server says.', EXIT.usage)
   throw new CliError(`--${option} is for files of this machine: a server has its own agents.`, EXIT.usage)
 }
 

@@ -4,7 +4,7 @@ import { diskFiles } from '../../doors/tools.ts'
 import { type AnyAgent, createRuntime, type Id, type Json, type RuntimeOptions } from '../../index.ts'
 import { type Call, CliError, EXIT, isSet, textOption } from '../command/command.ts'
 import { inputFor, modelFor, parametersOf, provideSecrets } from '../definition/input.ts'
-import { agentOf, compatOf, loadFor, refuseFileOptions } from '../definition/load.ts'
+import { agentOf, callGrant, compatOf, loadFor, refuseFileOptions } from '../definition/load.ts'
 import { asAgentFile, type ModuleAgent, moduleAgentFor } from '../definition/module-agent.ts'
 import { printNotices } from '../definition/notices.ts'
 import { clientFor } from '../store/open-desk.ts'
@@ -37,13 +37,14 @@ export async function run(call: Call): Promise<number> {
 async function runFile(call: Call): Promise<number> {
   if (call.words.length === 0) throw new CliError('missing FILE: legate run FILE [TEXT].', EXIT.usage)
   const compat = compatOf(call)
+  const grant = callGrant(call)
   const definition = await loadFor(call)
   printNotices(definition, call.env)
   // At a terminal the model is checked before the person types a prompt in vain; elsewhere a missing prompt is reported
   // first.
   const said = canAsk() ? undefined : await inputFor(definition, call)
   const model = await modelFor(definition, textOption(call, 'model'))
-  const agent = await agentOf(definition, { model, ...compat })
+  const agent = await agentOf(definition, { model, ...compat, grant })
   await provideSecrets(agent, call.env)
   const input = said === undefined ? await inputFor(definition, call) : said
   const options = { files: diskFiles({ workspace: process.cwd() }) }

@@ -85,7 +85,7 @@ function wordsIn(text: string): string[] {
     .filter((word) => word !== '')
 }
 
-/** Reads `--grant FILE`, a JSON object of use, ask and deny, and adds what `--grant-deny` names. */
+/** Reads `--grant FILE`, a JSON object of use, ask, free and deny, and adds what `--grant-deny` names. */
 function readGrant(call: Call): object | undefined {
   const file = textOption(call, 'grant')
   const denied = listOption(call, 'grant-deny')
@@ -99,7 +99,7 @@ function readGrantFile(file: string): object {
   const parsed = parseJson(readText(file))
   const value: Json = parsed.ok ? parsed.value : null
   if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value
-  const message = `${oneLine(file)} is not a JSON object of use, ask and deny, such as {"deny":["exec:*"]}.`
+  const message = `${oneLine(file)} is not a JSON object of use, ask, free and deny, such as {"deny":["exec:*"]}.`
   throw new CliError(message, EXIT.usage, { namesHelp: false })
 }
 

@@ -1,5 +1,6 @@
 import { existsSync, statSync } from 'node:fs'
 import path from 'node:path'
+import { narrow } from '../../doors/grant.ts'
 import {
   type AgentFile,
   discover,
@@ -81,11 +82,11 @@ function isPath(word: string): boolean {
 /** Builds the agent of a definition, in this folder. `model` replaces the model that the file names. */
 export async function agentOf(
   definition: AgentFile,
-  { model, subagents, memory }: Pick<RecipeAgentOptions, 'model' | 'subagents' | 'memory'> = {},
+  { model, subagents, memory, grant = {} }: Omit<RecipeAgentOptions, 'grant'> & { readonly grant?: CallGrant } = {},
 ): Promise<AnyAgent> {
   try {
     return (await recipeAgent(definition, {
-      grant: rootGrant(),
+      grant: rootGrant(definition, grant),
       ...(model === undefined ? {} : { model }),
       ...(subagents === undefined ? {} : { subagents }),
       ...(memory === undefined ? {} : { memory }),
@@ -103,10 +104,13 @@ export function compatOf(call: Call): Pick<RecipeAgentOptions, 'subagents'> {
   throw new CliError(`There is no --compat "${oneLine(compat)}". Use aster.`, EXIT.usage)
 }
 
-/** Refuses `--compat` for a module, whose code already decides how its subagents start. */
+/** Refuses options of files for a module, whose code already decides. */
 export function refuseFileOptions(call: Call): void {
   if (listOption(call, 'param').length > 0)
     throw new CliError('--param is for a recipe or agent file; an agent in code takes its input.', EXIT.usage)
+  const ruled = ['allow', 'deny'].find((option) => listOption(call, option).length > 0)
+  if (ruled !== undefined)
+    throw new CliError(`--${ruled} is for a recipe or agent file; an agent in code has its grant.`, EXIT.usage)
   if (textOption(call, 'compat') === undefined) return
   throw new CliError(
     "--compat is for a recipe or agent file; in code it is openSubagents({ compat: 'aster' }).",
@@ -125,9 +129,31 @@ const ASKED: readonly string[] = [
  * The grant of a run from the command line: it may read below the working folder, and asks before it changes anything, reaches a
  * host or hands over a secret.
  */
-export function rootGrant(): Grant {
+export function rootGrant({ grant }: Pick<AgentFile, 'grant'>, { allow = [], deny = [] }: CallGrant = {}): Grant {
+  const free = [...(grant?.free ?? []), ...allow]
   return {
-    use: ['tool:*', 'agent:*', 'model:*', 'file.list:/workspace/**', 'file.read:/workspace/**', ...ASKED],
+    use: ['tool:*', 'agent:*', 'model:*', 'file.list:/workspace/**', 'file.read:/workspace/**', ...ASKED, ...allow],
     ask: ASKED,
+    ...(free.length === 0 ? {} : { free }),
+    ...(deny.length === 0 ? {} : { deny }),
   }
+}
+
+/** What a person allows and forbids on the command line. */
+export interface CallGrant {
+  readonly allow?: readonly string[]
+  readonly deny?: readonly string[]
+}
+
+/** Reads `--allow` and `--deny`. A rule that could never match is refused. */
+export function callGrant(call: Call): CallGrant {
+  const [allow, deny] = [listOption(call, 'allow'), listOption(call, 'deny')]
+  for (const [option, rules] of Object.entries({ allow, deny })) {
+    try {
+      narrow([], `--${option}`, { use: rules })
+    } catch (error) {
+      throw new CliError(error instanceof Error ? error.message : String(error), EXIT.usage, { namesHelp: false })
+    }
+  }
+  return { allow, deny }
 }

@@ -165,11 +165,12 @@ export function factLines(facts: readonly (readonly [name: string, value: string
     .join('')
 }
 
-export function grantLines({ use, ask, deny, delegate }: Grant): string {
+export function grantLines({ use, ask, free, deny, delegate }: Grant): string {
   return [
     ['use', use],
     ['delegate', delegate],
     ['ask', ask],
+    ['free', free],
     ['deny', deny],
   ]
     .flatMap(([name, rules]) => (rules === undefined ? [] : [`${String(name).padEnd(9)} ${[...rules].join(' ')}`]))

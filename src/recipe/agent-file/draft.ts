@@ -443,14 +443,31 @@ export function combineGrants(first: Grant | null, second: Grant | null): Grant 
   const asked = [within(first.ask ?? [], openTo(second)), within(second.ask ?? [], openTo(first))]
   const use = first.use === undefined && second.use === undefined ? undefined : common(openTo(first), openTo(second))
   const ask = unique(asked.flatMap((one) => one.inside))
+  const free = freeOf(first, second)
   const delegate = first.delegate ?? second.delegate
   const deny = unique([...(first.deny ?? []), ...(second.deny ?? []), ...asked.flatMap((one) => one.unclear)])
   return {
     ...(delegate === undefined ? {} : { delegate }),
-    ...(use === undefined ? {} : { use: use.filter((rule) => !ask.some((one) => covers(one, rule))) }),
+    // What is free must be allowed by name: a rule that asks does not stand for it.
+    ...(use === undefined
+      ? {}
+      : { use: use.filter((rule) => free.length > 0 || !ask.some((one) => covers(one, rule))) }),
     ...(ask.length === 0 ? {} : { ask }),
+    ...(free.length === 0 ? {} : { free }),
     ...(deny.length === 0 ? {} : { deny }),
   }
+}
+
+/** Lists what neither grant asks for: a grant that asks for nothing leaves the exceptions of the other as they are. */
+function freeOf(first: Grant, second: Grant): readonly string[] {
+  const [one, other] = [freeIn(first), freeIn(second)]
+  if ((second.ask ?? []).length === 0) return one
+  return (first.ask ?? []).length === 0 ? other : common(one, other)
+}
+
+/** Lists the exceptions that matter: those which the grant allows by name. */
+function freeIn({ use = EVERYTHING, free = [] }: Grant): readonly string[] {
+  return within(free, use.flatMap(oneByOne)).inside
 }
 
 /** Lists what a grant allows or asks for. */

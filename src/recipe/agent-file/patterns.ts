@@ -209,13 +209,15 @@ export interface OwnNeeds {
 export const MOST_RULES = 500
 
 /**
- * Collects what a file denies, asks about, or limits itself to. Everything in it can only narrow. A list that is longer
+ * Collects what a file denies, asks about, or limits itself to. Everything in it can only narrow: what it leaves free matters
+ * only where whoever runs the file takes it over. A list that is longer
  * than a file may have grows no further: the file is refused.
  */
 export class Narrowing {
   private readonly denied = new Set<string>()
   private readonly asked = new Set<string>()
   private readonly only = new Map<Domain, Set<string>>()
+  private freed: readonly string[] = []
 
   deny(rules: readonly string[]): void {
     for (const rule of rules) if (this.denied.size <= MOST_RULES) this.denied.add(strict(rule))
@@ -232,6 +234,11 @@ export class Narrowing {
       if (known.size <= MOST_RULES && isReadable(rule)) known.add(rule)
     }
     this.only.set(domain, known)
+  }
+
+  /** Leaves the programs that the file names one by one free: whoever runs the file is not asked about them. */
+  freePrograms(): void {
+    this.freed = [...(this.only.get('exec') ?? [])].filter(isOfOneProgram)
   }
 
   /** Denies changes to files and all programs. */
@@ -264,6 +271,7 @@ export class Narrowing {
     return {
       ...(this.only.size === 0 ? {} : { use: this.use() }),
       ...(this.asked.size === 0 ? {} : { ask: [...this.asked].sort() }),
+      ...(this.freed.length === 0 ? {} : { free: [...this.freed].sort() }),
       ...(this.denied.size === 0 ? {} : { deny: [...this.denied].sort() }),
     }
   }

@@ -36,6 +36,7 @@ export const claude: AgentDialect = {
   read(draft) {
     draft.common()
     draft.allowTools('tools')
+    draft.narrowing.freePrograms()
     draft.denyTools('disallowedTools')
     draft.effort('effort')
     draft.limit('modelCalls', draft.number('maxTurns'), 'maxTurns')

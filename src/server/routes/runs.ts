@@ -23,7 +23,7 @@ type StartOptions = NonNullable<Parameters<ScopedRuntime['run']>[2]>
 
 export const START_PROPERTIES = {
   input: { ...ANY_JSON, description: 'The input: a text, or what the input schema of the agent wants.' },
-  grant: { ...OBJECT, description: 'Narrows what this run may do: `use`, `ask` and `deny`.' },
+  grant: { ...OBJECT, description: 'Narrows what this run may do: `use`, `ask`, `free` and `deny`.' },
   budget: { ...OBJECT, description: 'Limits of this run, within those of the agent and of your token.' },
   attributes: { ...OBJECT, description: 'Facts for tools. Models do not see them.' },
   whileRunning: { enum: ['queue', 'restart'], description: 'What to do while a run is going on in the conversation.' },
