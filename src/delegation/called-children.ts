@@ -1,7 +1,7 @@
 import { type AnyAgent, isAgent } from '../agent/definition/agent.ts'
 import { filesOf, type NodeRun } from '../agent/hooks/node-run.ts'
 import { Allowance } from '../base/clock.ts'
-import { DefinitionError, DeniedError, LegateError } from '../base/error.ts'
+import { ConflictError, DefinitionError, DeniedError, LegateError } from '../base/error.ts'
 import type { Json } from '../base/json.ts'
 import { readOptions } from '../base/options.ts'
 import type { LiveNode } from '../conversation/live-node.ts'
@@ -13,10 +13,10 @@ import { type Outcome, withWords } from '../graph/outcome.ts'
 import { findAttributes } from '../graph/reader.ts'
 import type { Id, Node } from '../graph/rows.ts'
 import { nextTryOf } from '../rules/delegation/retry-child.ts'
-import { type ChildIds, childIds, planDeliver } from '../rules/delegation/spawn.ts'
+import { type ChildIds, planDeliver } from '../rules/delegation/spawn.ts'
 import type { ApprovalRequest } from '../rules/turn/approval-of.ts'
-import { look } from '../store/look.ts'
-import { ATTEMPTS, type Attempts } from '../tool/attempts.ts'
+import { look, untilLoaded } from '../store/look.ts'
+import { CALL_OPTIONS, type CallOptions } from '../tool/attempts.ts'
 import {
   asCurrentCall,
   type ChildOptions,
@@ -26,23 +26,29 @@ import {
   type StartedChild,
 } from '../tool/current.ts'
 import type { Delegate, ToolContext } from '../tool/tool.ts'
-import { type Offer, type SpawnResult, spawn } from './spawn.ts'
+import { asksOf, CallIds, Definitions } from './call-ids.ts'
+import { type Offer, rejoin, type SpawnResult, spawn } from './spawn.ts'
 
-/**
- * The children that a node's code starts while it runs. They are numbered in the order of the calls, so a rerun finds
- * them again.
- */
+/** The children that a node's code starts while it runs. Code that runs again finds them by what it asks: see `call-ids`. */
 export class CalledChildren implements CurrentCall {
   readonly runtime: object
   protected readonly run: NodeRun
-  /** How many calls to other agents the code has made so far. */
-  private places = 0
+  protected readonly calls: CallIds
+  /** The calls of this try that have a key. */
+  private readonly keyed: Map<string, KeyedCall> = new Map()
+  private readonly definitions: Definitions = new Definitions()
   private live: LiveNode | undefined
   private allowance: Allowance | undefined
 
   constructor(run: NodeRun) {
     this.run = run
     this.runtime = run.home.live.runtime
+    this.calls = new CallIds(run.node.id)
+  }
+
+  /** To be called before code runs again: finds what its earlier tries have started. */
+  lookBack(): Promise<void> {
+    return this.calls.lookBack(this.run)
   }
 
   /** Runs code as this node: the agents it starts become children of the node. */
@@ -52,26 +58,34 @@ export class CalledChildren implements CurrentCall {
     return trace === null ? run() : trace.inside(this.run, run)
   }
 
-  start(agent: object, input: unknown, { grant, budget, attempts }: ChildOptions = {}): StartedChild {
+  start(agent: object, input: unknown, { grant, budget, call = {} }: ChildOptions = {}): StartedChild {
     if (!isAgent(agent)) throw new DefinitionError('definition', 'delegate(agent, input): make the agent with agent().')
-    if (attempts !== undefined) readOptions('delegate(agent, input, options)', attempts, ATTEMPTS)
-    return this.startAs({ ...this.offerOf(agent), grant, budget, attempts }, input)
+    const { key, ...attempts } = readOptions('delegate(agent, input, options)', call, CALL_OPTIONS)
+    return this.startAs({ ...this.offerOf(agent), grant, budget, attempts }, { given: input, key })
   }
 
-  protected startAs(offer: Offer, input: unknown): StartedChild {
-    const ids = childIds(this.run.node.id, this.nextPlace())
-    const started = this.begin(offer, input, ids)
+  protected startAs(offer: Offer, { given, input = given, key }: Asking): StartedChild {
+    const asks = asksOf(offer, given)
+    const known = key === undefined ? undefined : this.keyed.get(key)
+    if (known?.asks === asks) return known.child
+    const isTold = this.definitions.ask(offer.agent.identity.ref) || key !== undefined
+    const fault = known === undefined ? (isTold ? undefined : MIXED) : OTHER_CALL
+    const ids = this.calls.ofChild(asks, key)
+    const started = fault === undefined ? this.begin(offer, input, ids) : this.refuse(fault)
     const outcome = this.run.work.lend(started.then((spawned) => this.finish(spawned, ids)))
     outcome.catch(() => undefined)
-    return { runId: ids.turn, conversationId: ids.conversation, started, outcome }
+    const child = { runId: ids.turn, conversationId: ids.conversation, started, outcome }
+    if (key !== undefined && known === undefined) this.keyed.set(key, { asks, child })
+    return child
   }
 
   async spawn(agent: object, input: unknown, { wake, sessionId }: SpawnOptions): Promise<SpawnedChild> {
     if (!isAgent(agent)) throw new DefinitionError('definition', 'spawn(agent, input): make the agent with agent().')
-    const ids = childIds(this.run.node.id, this.nextPlace())
     const background = { wake, sessionId, briefing: null, title: null, metadata: null, result: null, wait: null }
     const offer = sessionId === null ? this.offerOf(agent) : { ...this.offerOf(agent), input: null }
-    const spawned = await spawn(this.run, { offer, input, mode: 'background', ids, background })
+    const ids = this.calls.ofChild(asksOf(offer, input, `spawn ${sessionId}`))
+    const found = await this.found(offer, ids)
+    const spawned = found ?? (await spawn(this.run, { offer, input, mode: 'background', ids, background }))
     if ('lost' in spawned) throw this.lost()
     if ('ask' in spawned) throw new DeniedError('denied', cannotAsk(spawned.ask))
     if ('refused' in spawned) {
@@ -99,11 +113,6 @@ export class CalledChildren implements CurrentCall {
     if (this.live !== undefined) this.run.home.live.feeds.endLive(this.run.node)
   }
 
-  /** Numbers the next call. A call is identified by its place in the order of calls. */
-  protected nextPlace(): number {
-    return this.places++
-  }
-
   protected context(): ToolContext {
     const { node, conversation, work, home } = this.run
     const files = () => this.files()
@@ -113,8 +122,8 @@ export class CalledChildren implements CurrentCall {
       idempotencyKey: node.idempotencyKey ?? node.id,
       node: { id: node.id, conversationId: node.conversationId, runId: node.turnId, attempt: node.attempt },
       progress: (message, data = null) => this.progress(message, data),
-      delegate: ((agent: object, input: unknown, attempts?: Attempts) =>
-        this.start(agent, input, { attempts }).outcome) as Delegate,
+      delegate: ((agent: object, input: unknown, call?: CallOptions) =>
+        this.start(agent, input, { call }).outcome) as Delegate,
       logger: home.settings.logger,
       owner: conversation.owner,
       path: conversation.path,
@@ -160,7 +169,30 @@ export class CalledChildren implements CurrentCall {
   }
 
   protected async begin(offer: Offer, input: unknown, ids: ChildIds): Promise<SpawnResult> {
-    return spawn(this.run, { offer, input, mode: 'called', ids })
+    return (await this.found(offer, ids)) ?? spawn(this.run, { offer, input, mode: 'called', ids })
+  }
+
+  /** The child that an earlier try of the code has started for the same call. */
+  private async found(offer: Offer, ids: ChildIds): Promise<SpawnResult | undefined> {
+    if (this.calls.isByPlace || !this.calls.isEarlier(ids.turn)) return undefined
+    const { tree } = this.run
+    const { link, turn, child } = await untilLoaded(() => {
+      const turn = tree.turn(ids.turn)
+      return { link: tree.link(ids.turn), turn, child: tree.conversation(turn?.conversationId ?? '') }
+    })
+    if (link === undefined || turn === undefined || child === undefined) return undefined
+    if (ids.requestHash !== undefined) {
+      if (turn.requestHash !== ids.requestHash) throw this.conflicting(OTHER_CALL)
+    } else if (!this.definitions.answer(child.agent, offer.agent.identity.ref)) throw this.conflicting(MIXED)
+    return rejoin(this.run, { link, offer })
+  }
+
+  private async refuse(what: string): Promise<never> {
+    throw this.conflicting(what)
+  }
+
+  protected conflicting(what: string): ConflictError {
+    return new ConflictError('conflict', what)
   }
 
   protected offerOf(agent: AnyAgent): Offer {
@@ -218,6 +250,24 @@ export class CalledChildren implements CurrentCall {
     await home.ledger.commit({ kind: 'deliver', rootId: node.rootId, plan: (draft) => planDeliver(draft, runId) })
   }
 }
+
+interface Asking {
+  readonly given: unknown
+  /** What the child gets, where it is more than what was asked. */
+  readonly input?: unknown
+  readonly key: string | undefined
+}
+
+interface KeyedCall {
+  readonly asks: string
+  readonly child: StartedChild
+}
+
+const OTHER_CALL =
+  'delegate(agent, input, { key }): the key stands for another call of this run: for another agent, or another input. Give each call a key of its own.'
+
+const MIXED =
+  'Agents of one name and of several definitions were asked the same, and now in another order: nobody can tell whose child is whose. Give each of these agents a name of its own, or each call a key: delegate(agent, input, { key }).'
 
 /** Only this many recent turns are searched. */
 const RECALLED_TURNS = 50

@@ -113,6 +113,19 @@ export function spawn(run: NodeRun, delegation: Delegation): SpawnResult | Promi
 }
 
 /**
+ * Joins code that runs again with a child that it started before. The child goes on as it was started: nothing is checked or
+ * decided anew, and it is run by the agent that the code has now.
+ */
+export async function rejoin(run: NodeRun, { link, offer }: { link: Link; offer: Offer }): Promise<SpawnResult> {
+  if (link.outcome !== null) return { link }
+  const { agents } = run.home
+  const taken = await takeAgent(run, offer)
+  if (typeof taken === 'string' || (await orReason(run, () => agents.know(taken))) !== undefined) return { link }
+  agents.bind({ id: link.id, rootId: link.rootId }, taken)
+  return { link }
+}
+
+/**
  * Prepares a child for a task that an answer is about to create, so that one commit writes both. Null if anything has
  * to be awaited, asked or refused first.
  */

@@ -1,4 +1,4 @@
-import { int, type OptionRules } from '../base/options.ts'
+import { int, type OptionRules, text } from '../base/options.ts'
 import type { Link } from '../graph/rows.ts'
 
 /** The limits on the attempts of a delegation. */
@@ -9,6 +9,15 @@ export interface Attempts {
   readonly retries?: number | undefined
   /** The pause before the second try; each further pause is twice as long, at most 30 s. Default 1 s. */
   readonly retryDelayMs?: number | undefined
+}
+
+/** The options of one call of `delegate`. */
+export interface CallOptions extends Attempts {
+  /**
+   * What the call is known by when the code runs again, instead of its agent and input. Give keys to equal calls that feed
+   * different work. One key is one call: a second one gets the same child, and asks for the same.
+   */
+  readonly key?: string | undefined
 }
 
 const RETRY_DELAY_MS = 1_000
@@ -27,6 +36,8 @@ export function attemptLimits(layers: readonly (Attempts | undefined)[]): Attemp
 
 /** The option rules, alone or among other settings. */
 export const ATTEMPTS: OptionRules<Attempts> = { timeoutMs: int(1), retries: int(0), retryDelayMs: int(0) }
+
+export const CALL_OPTIONS: OptionRules<CallOptions> = { ...ATTEMPTS, key: text }
 
 function first(layers: readonly (Attempts | undefined)[], key: keyof Attempts): number | undefined {
   for (const layer of layers) {

@@ -5,7 +5,7 @@ import type { Request } from '../../grant/request.ts'
 import type { Content } from '../../graph/content.ts'
 import type { Outcome } from '../../graph/outcome.ts'
 import type { Effect } from '../../graph/rows.ts'
-import type { Attempts } from '../../tool/attempts.ts'
+import type { CallOptions } from '../../tool/attempts.ts'
 import type { Delegate, KindContext } from '../../tool/tool.ts'
 import type { AgentDefinition, Subagents } from '../definition/agent.ts'
 import type { ReplyCore } from '../definition/input.ts'
@@ -42,8 +42,8 @@ export interface ReplyDefinition<
   reply(input: ReplyInput<In>, context: ReplyContext<Below>): ReplyAnswer<Out>
   /**
    * Whether it may run again, from its start, when its process dies in the middle. Default `effectful`: it may not, and
-   * ends `uncertain`. Otherwise each `delegate` and `ask` gets its earlier result again, so they must come in the same
-   * order.
+   * ends `uncertain`. Otherwise each `delegate` and `ask` gets the result that it had before, in whatever order the code
+   * makes them.
    */
   readonly effect?: Effect
   /**
@@ -87,7 +87,7 @@ export interface ReplyDelegate<Below> extends Delegate {
   <Key extends KeyOf<Below>>(
     key: Key,
     input: InputOf<Below[Key]>,
-    options?: Attempts,
+    options?: CallOptions,
   ): Promise<Omit<Outcome, 'output'> & { readonly output: OutputOf<Below[Key]> | null }>
 }
 

@@ -22,6 +22,7 @@ export interface KindDefinition extends Partial<KindFlags> {
 export async function runKind(run: NodeRun, kind: KindDefinition): Promise<void> {
   const { node, work, home } = run
   const children = new CalledChildren(run)
+  if (node.epoch > 1) await children.lookBack()
   const end = await tryKind(run, kind, children)
   children.end()
   if (work.stopCause === 'lost' || work.stopCause === 'shutdown') return

@@ -3,29 +3,29 @@ import type { AnyAgent } from '../../agent/definition/agent.ts'
 import { emitAfterEvent } from '../../agent/hooks/model-hooks.ts'
 import type { NodeRun } from '../../agent/hooks/node-run.ts'
 import { ANSWER_LIMIT } from '../../agent/step/answer-content.ts'
-import { ConflictError, DefinitionError, DeniedError, InputError, isLegateError } from '../../base/error.ts'
+import { type ConflictError, DefinitionError, DeniedError, InputError, isLegateError } from '../../base/error.ts'
 import { sha256 } from '../../base/hash.ts'
-import { deriveIds } from '../../base/id.ts'
 import { type Json, sizeOf, toJson } from '../../base/json.ts'
 import { readOptions } from '../../base/options.ts'
 import { describeIssues } from '../../base/schema/schema.ts'
 import { toolRequest } from '../../grant/request.ts'
 import { type Content, isBlock, saysNothing, textOf } from '../../graph/content.ts'
 import type { Outcome } from '../../graph/outcome.ts'
-import type { Failure, Id, Link, Node, NodeOutput } from '../../graph/rows.ts'
+import type { Failure, Node, NodeOutput } from '../../graph/rows.ts'
 import { planCodeQuestion } from '../../rules/delegation/question.ts'
-import { type ChildIds, childIds } from '../../rules/delegation/spawn.ts'
+import type { ChildIds } from '../../rules/delegation/spawn.ts'
 import { planAsk } from '../../rules/turn/approve.ts'
 import { planBeginCode, planKeep } from '../../rules/turn/claim.ts'
 import { interruptedEnd, type NodeEnd } from '../../rules/turn/end-node.ts'
 import { planResult } from '../../rules/turn/result.ts'
 import { untilLoaded } from '../../store/look.ts'
-import { ATTEMPTS, type Attempts } from '../../tool/attempts.ts'
+import { CALL_OPTIONS, type CallOptions } from '../../tool/attempts.ts'
 import type { SpawnedChild, SpawnOptions } from '../../tool/current.ts'
 import { orStopped } from '../../tool/invoke.ts'
 import { type Needs, permit, refuseCode } from '../../tool/permit.ts'
 import { type CodeResult, type Watch, watchedContext } from '../../tool/tape.ts'
 import type { Delegate } from '../../tool/tool.ts'
+import { questionId } from '../call-ids.ts'
 import { CalledChildren } from '../called-children.ts'
 import type { Offer, SpawnResult } from '../spawn.ts'
 import { isSubagentEntry, type SubagentEntry, withPresets } from '../subagent.ts'
@@ -37,6 +37,7 @@ export async function runReply(given: NodeRun): Promise<void> {
   if (run === undefined) return
   const { node, work, home } = run
   const children = new ReplyChildren(run)
+  if (node.epoch > 1) await children.lookBack()
   const speech = new Speech(run, children)
   if (node.epoch > 1) children.show({ type: 'reset', attempt: node.attempt })
   const answered = await answerOf(run, children, speech)
@@ -255,19 +256,18 @@ function withConflict(end: NodeEnd, { conflict }: ReplyChildren): NodeEnd {
 }
 
 /**
- * The children and questions of an agent that is code. Each call is identified by its place: code that runs again gets
- * the earlier result there. A different call at the same place is a conflict, which fails the run even if the code
- * catches it.
+ * The children and questions of an agent that is code. Code that runs again gets the result that each call had before. A conflict
+ * fails the run even if the code catches it.
  */
 export class ReplyChildren extends CalledChildren {
-  /** The first call that differed from the one recorded at its place. */
+  /** The first call that contradicts an earlier one. */
   conflict: ConflictError | null = null
 
   /** Makes the context that the code receives beside its input. */
   replyContext(): ReplyContext {
     const given = this.context()
-    const delegate = ((to: object | string, input: unknown, attempts?: Attempts) =>
-      this.delegate(to, input, attempts)) as Delegate as ReplyDelegate<Record<never, never>>
+    const delegate = ((to: object | string, input: unknown, call?: CallOptions) =>
+      this.delegate(to, input, call)) as Delegate as ReplyDelegate<Record<never, never>>
     const keep = (value: Json) => this.keep(value)
     const own = { delegate, ask: (question: string) => this.ask(question), graph: this.run.tree, kept: this.kept, keep }
     return Object.defineProperties(given, Object.getOwnPropertyDescriptors(own)) as unknown as ReplyContext
@@ -294,29 +294,31 @@ export class ReplyChildren extends CalledChildren {
     return name === undefined ? { ...super.offerOf(agent), name: agent.name } : asOffer(this.entryOf(name))
   }
 
-  protected override async begin(offer: Offer, input: unknown, ids: ChildIds): Promise<SpawnResult> {
-    const { known, question } = await this.placeOf(ids)
+  protected override begin(offer: Offer, input: unknown, ids: ChildIds): Promise<SpawnResult> {
+    return this.calls.isByPlace ? this.beginAtPlace(offer, input, ids) : super.begin(offer, input, ids)
+  }
+
+  /** For code that began under an older version: it must ask for the same at the same place. */
+  private async beginAtPlace(offer: Offer, input: unknown, ids: ChildIds): Promise<SpawnResult> {
+    const { tree } = this.run
+    const known = await untilLoaded(() => tree.link(ids.turn))
     const isOther = known !== undefined && known.agentName !== offer.agent.name
-    if (isOther || question !== undefined) throw this.conflicting(`delegates to "${offer.agent.name}"`)
+    if (isOther || this.calls.isEarlier(questionId(ids.turn))) {
+      throw this.conflicting(otherPlace(this.run, `delegates to "${offer.agent.name}"`))
+    }
     const spawned = await super.begin(offer, input, ids)
     const isRefused = 'refused' in spawned && (spawned.isChanged || spawned.refused.status === 'invalid_input')
-    if (isRefused && known !== undefined) throw this.conflicting(`delegates something else to "${offer.agent.name}"`)
-    return spawned
+    if (!isRefused || known === undefined) return spawned
+    throw this.conflicting(otherPlace(this.run, `delegates something else to "${offer.agent.name}"`))
   }
 
-  /** The work that an earlier try has done at this place. */
-  private placeOf(ids: ChildIds): Promise<{ readonly known: Link | undefined; readonly question: Node | undefined }> {
-    const { tree } = this.run
-    return untilLoaded(() => ({ known: tree.link(ids.turn), question: tree.node(askId(ids)) }))
-  }
-
-  private delegate(to: object | string, input: unknown, attempts: Attempts | undefined): Promise<Outcome> {
-    if (typeof to !== 'string') return this.start(to, input, { attempts }).outcome
-    if (attempts !== undefined) readOptions('delegate(key, input, options)', attempts, ATTEMPTS)
+  private delegate(to: object | string, given: unknown, call: CallOptions | undefined): Promise<Outcome> {
+    if (typeof to !== 'string') return this.start(to, given, { call }).outcome
+    const { key, ...attempts } = readOptions('delegate(key, input, options)', call ?? {}, CALL_OPTIONS)
     const entry = this.entryOf(to)
-    const offer = asOffer(entry)
-    const asked = withPresets(input, entry.presets)
-    return this.startAs(attempts === undefined ? offer : { ...offer, attempts }, asked).outcome
+    const input = withPresets(given, entry.presets)
+    return this.startAs({ ...asOffer(entry), ...(call === undefined ? {} : { attempts }) }, { given, input, key })
+      .outcome
   }
 
   private entryOf(key: string): SubagentEntry {
@@ -328,24 +330,22 @@ export class ReplyChildren extends CalledChildren {
   }
 
   private ask(question: string): Promise<string | null> {
-    const ids = childIds(this.run.node.id, this.nextPlace())
-    const answer = this.run.work.lend(this.asked(readQuestion(question), ids))
+    const answer = this.run.work.lend(this.asked(readQuestion(question)))
     answer.catch(() => undefined)
     return answer
   }
 
-  private async asked(text: string, ids: ChildIds): Promise<string | null> {
+  private async asked(text: string): Promise<string | null> {
     const { home, node, work } = this.run
-    const id = askId(ids)
-    const before = await this.placeOf(ids)
-    if (before.known !== undefined) throw this.conflicting('asks a person')
-    if (before.question === undefined) this.permitAsking(text)
+    const { id, childId } = this.calls.ofQuestion(text)
+    if (this.calls.isEarlier(childId)) throw this.conflicting(otherPlace(this.run, 'asks a person'))
+    if (!this.calls.isEarlier(id)) this.permitAsking(text)
     const question = await home.ledger.commit({
       kind: 'ask',
       rootId: node.rootId,
       plan: (draft) => planCodeQuestion(draft, work.claim, { id, text }),
     })
-    if (question === 'changed') throw this.conflicting('asks a person something else')
+    if (question === 'changed') throw this.conflicting(otherPlace(this.run, 'asks a person something else'))
     if (question === 'limit') throw new DeniedError('denied', 'The limit of tool calls was reached: nobody was asked.')
     if (question === 'lost') throw this.lost()
     const ended = await home.live.nodeEnds.waitUnless({ id, rootId: node.rootId }, work.signal)
@@ -377,11 +377,14 @@ export class ReplyChildren extends CalledChildren {
     throw new DeniedError('denied', `${ASK} is not allowed here: ${reason}.`)
   }
 
-  private conflicting(does: string): ConflictError {
-    const message = `The reply of "${this.run.agent.name}" ${does} where it did something else before it was interrupted: code that may run again must make the same calls in the same order.`
-    this.conflict ??= new ConflictError('conflict', message)
+  protected override conflicting(what: string): ConflictError {
+    this.conflict ??= super.conflicting(what)
     return this.conflict
   }
+}
+
+function otherPlace({ agent }: NodeRun, does: string): string {
+  return `The reply of "${agent.name}" ${does} where it did something else before it was interrupted: it began under an older version, by which code that may run again must make the same calls in the same order.`
 }
 
 const ASK = 'ask_person'
@@ -392,12 +395,6 @@ function readQuestion(question: unknown): string {
   const text = typeof question === 'string' ? question.trim() : ''
   if (text !== '' && text.length <= MOST_CHARS) return text
   throw new InputError('invalid_input', `ask(question): a text that is not empty, of at most ${MOST_CHARS} characters.`)
-}
-
-/** Derives the id of a question at a place from the ids a child would have there. */
-function askId({ turn }: ChildIds): Id {
-  const [id = ''] = deriveIds(turn, 'ask', 1)
-  return id
 }
 
 /** Reads the answer to a question; null if nobody gave one. */

@@ -86,6 +86,7 @@ async function runTool(run: NodeRun, entry: ToolEntry | undefined): Promise<void
     return finish(run, await runRowTool(run, entry, operation))
   }
   const children = new CalledChildren(run)
+  if (run.node.epoch > 1) await children.lookBack()
   const end = await invoke(run, entry, children)
   children.end()
   return finish(run, end)

@@ -44,7 +44,7 @@ import { parkJoin, watchHosts } from './wait.ts'
 
 export interface SpawnRequest {
   readonly claim: Claim
-  /** Derived from the task and the number of this delegation in it: see `childIds`. */
+  /** Derived from the task and what its call is known by: see `childIds`. */
   readonly ids: ChildIds
   readonly mode: Link['mode']
   readonly contract: Link['contract']
@@ -140,18 +140,22 @@ export function startChild(draft: Draft, task: Node, request: SpawnRequest): Lin
     mayStart: link.released,
     ceiling: ceilingBelow(host.ceiling),
   })
+  if (ids.requestHash !== undefined) draft.ownTurn(draft.turn(ids.turn)).requestHash = ids.requestHash
   leaveTask(draft, task, { link, request })
   return draft.link(link.id)
 }
 
 export interface ChildIds {
+  /** What the call asks, where code gave it a key; left out for all others. */
+  readonly requestHash?: string
   readonly turn: Id
   readonly conversation: Id
   readonly nodes: readonly Id[]
 }
 
-export function childIds(taskId: Id, ordinal: number): ChildIds {
-  const [turn = '', conversation = '', ...nodes] = deriveIds(taskId, `child/${ordinal}`, 5)
+/** The ids of the child of a task. One task starts several only by code: `delegation/call-ids` names the calls of code. */
+export function childIds(taskId: Id, call: number | string): ChildIds {
+  const [turn = '', conversation = '', ...nodes] = deriveIds(taskId, `child/${call}`, 5)
   return { turn, conversation, nodes }
 }
 
