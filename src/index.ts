@@ -22,6 +22,7 @@ export {
   LegateError,
   ModelError,
   NotFoundError,
+  QuotaError,
   RunError,
   StoreError,
   SubAgentUnavailable,

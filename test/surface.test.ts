@@ -28,7 +28,7 @@ interface Door {
 const surface: Readonly<Record<string, Door>> = {
   legate: {
     values:
-      'ConflictError DefinitionError DeniedError InputError LegateError ModelError NotFoundError RunError ' +
+      'ConflictError DefinitionError DeniedError InputError LegateError ModelError NotFoundError QuotaError RunError ' +
       'StoreError SubAgentUnavailable ToolError agent auto createRuntime isAgent ' +
       'isLegateError tool',
     types:
@@ -272,7 +272,7 @@ describe('words that others depend on', () => {
 
   test('error codes', () => {
     expect(ERROR_CODES.join(' ')).toBe(
-      'definition subagent_unavailable invalid_input not_found deleted denied files_undecided conflict store store_busy store_foreign_file ' +
+      'definition subagent_unavailable invalid_input not_found deleted denied over_quota files_undecided conflict store store_busy store_foreign_file ' +
         'store_newer_schema store_readonly store_full store_closed store_gone tampered model tool run field recipe unserialisable aborted internal',
     )
   })

@@ -17,6 +17,7 @@ export const ERROR_CODES = Object.freeze([
   'not_found',
   'deleted',
   'denied',
+  'over_quota',
   'files_undecided',
   'conflict',
   'store',
@@ -95,6 +96,11 @@ export class NotFoundError extends LegateError {
 
 export class DeniedError extends LegateError {
   static override readonly kind: string = 'DeniedError'
+}
+
+/** A limit of a day (`perDay`) is used up: nothing was started or stored. `details` names the limit, and when the next day begins. */
+export class QuotaError extends LegateError {
+  static override readonly kind: string = 'QuotaError'
 }
 
 export class ConflictError extends LegateError {

@@ -174,7 +174,7 @@ export const SERVER_COMMANDS: readonly CliCommand[] = [
       { name: 'grant-deny', value: 'RULE', isList: true, text: "what its runs may not do: 'exec:*'; may be repeated" },
       { name: 'grant', value: 'FILE', text: 'a JSON file with use, ask, free and deny, which narrows its runs' },
       { name: 'budget', value: 'LIMITS', text: 'limits of each run: usd=1,tokens=200000' },
-      { name: 'per-day', value: 'LIMITS', text: 'limits of all its runs of a day: usd=5,runs=100' },
+      { name: 'per-day', value: 'LIMITS', text: 'limits of all its runs of a day: usd=5,runs=100,bytes=50000000' },
       { name: 'sees', value: 'WHOSE', text: 'whose runs it sees: own, all (needs admin or audit), or names' },
       { name: 'expires', value: 'TIME', text: 'when it ends: 12h, 30d, 8w (never)' },
       { name: 'within', value: 'ID', text: 'it may no more than this token, and goes with it' },

@@ -67,6 +67,15 @@ export function dayOwnersIn(ceiling: readonly Json[]): readonly string[] {
   return found
 }
 
+/** The ids whose limit of the bytes of a day binds what stands under these layers. */
+export function byteOwnersIn(ceiling: readonly Json[]): readonly string[] {
+  if (dayOwnersIn(ceiling).length === 0) return NOBODY
+  return readCeiling(ceiling).flatMap(({ perDay }) => (perDay?.bytes === undefined ? [] : perDay.owner))
+}
+
+/** `bytes`: this process has read a layer that limits the bytes of a day. Until then no commit is measured. */
+export const LIMITED = { bytes: false }
+
 function readDayOwners(ceiling: readonly Json[]): readonly string[] {
   const owners = new Set(readCeiling(ceiling).flatMap(({ perDay }) => perDay?.owner ?? []))
   return owners.size === 0 ? NOBODY : [...owners]
@@ -122,6 +131,7 @@ function readLayer(layer: Json): Layer {
   if (principal !== undefined && typeof principal !== 'string') throw unreadable('a layer does not say who asked')
   if (perDay !== undefined && !isDayLimit(perDay)) throw unreadable('the limit of a day is not whole')
   const known = layer as unknown as Layer
+  LIMITED.bytes ||= known.perDay?.bytes !== undefined
   const read = secrets === undefined ? sinceSecrets(known) : known
   return budget === undefined ? read : { ...read, budget: frozenBudget(budget) }
 }

@@ -58,6 +58,7 @@ export interface DayLimit {
   readonly usd?: number
   readonly tokens?: number
   readonly runs?: number
+  readonly bytes?: number
 }
 
 const DOMAINS: ReadonlySet<string> = new Set([

@@ -41,7 +41,7 @@ export type Scope = (typeof SCOPES)[number]
 /**
  * The most that one id may use on one day, by UTC: in conversations that it owns, and in runs of other owners that its limit binds.
  * Tokens and dollars may be exceeded by the calls that are under
- * way, and runs by those that other processes start at the same moment.
+ * way, runs by those that other processes start at the same moment, and bytes by what reaches the limit.
  */
 export interface DayBudget {
   /** US dollars. */
@@ -50,6 +50,8 @@ export interface DayBudget {
   readonly tokens?: number
   /** Runs at the root. */
   readonly runs?: number
+  /** Bytes of messages, calls and results that the store keeps. */
+  readonly bytes?: number
 }
 
 /** Who asks: plain data. `runtime.as(principal)` gives what it may reach. */
@@ -96,7 +98,7 @@ const RULES: OptionRules<Principal> = {
   within: record,
 }
 
-const PER_DAY: OptionRules<DayBudget> = { usd: number(0), tokens: number(0), runs: number(0) }
+const PER_DAY: OptionRules<DayBudget> = { usd: number(0), tokens: number(0), runs: number(0), bytes: number(0) }
 const RIGHT: OptionRules<ApprovalRight> = { requests: texts, notOwn: flag }
 const MOST_WITHIN = 16
 

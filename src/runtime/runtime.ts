@@ -256,7 +256,7 @@ export class Runtime extends StoreOperations {
       },
       attach: (runId, mayCancel) => this.attachFor(runId, mayCancel),
       conversation: (id, on) => this.conversationFor(id, on),
-      requireDay: (layers, owner) => this.starter.requireDay(layers, owner),
+      requireDay: (layers, owner, request) => this.starter.requireDay(layers, owner, request),
       explain: (of, request) => this.explain(of, request),
       importOf: (lines, check) => this.importOf(lines, check),
       prune: (options, maySee) => this.pruneOf(options, maySee),

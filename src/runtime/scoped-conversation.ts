@@ -52,9 +52,12 @@ export class ScopedConversation {
   readonly rootId: Id
   private readonly handle: ConversationHandle
   private readonly require: (scope: Scope) => void
+  /** Rejects where the day of somebody who is limited is full. */
+  private readonly mayStore: () => Promise<void>
 
-  constructor(handle: ConversationHandle, require: (scope: Scope) => void) {
+  constructor(handle: ConversationHandle, require: (scope: Scope) => void, mayStore: () => Promise<void>) {
     this.handle = handle
+    this.mayStore = mayStore
     this.require = require
     this.id = handle.id
     this.rootId = handle.rootId
@@ -120,6 +123,7 @@ export class ScopedConversation {
   /** Adds a message without starting a turn. */
   async observe(message: Content | ObservedMessage): Promise<Id> {
     this.require('history')
+    await this.mayStore()
     return this.handle.observe(message)
   }
 

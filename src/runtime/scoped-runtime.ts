@@ -10,6 +10,7 @@
 //   - `by` is the principal's id, and never comes from a caller.
 
 import type { AnyAgent } from '../agent/definition/agent.ts'
+import type { DayRequest } from '../agent/step/within-day.ts'
 import type { ForgottenOwner, PruneOptions } from '../audit/archive.ts'
 import type { AuditOptions, AuditReport } from '../audit/audit.ts'
 import type { RunDiff } from '../audit/diff.ts'
@@ -74,7 +75,7 @@ export interface ScopedParts {
   readonly attach: (runId: Id, mayCancel: () => void) => Promise<Run>
   readonly conversation: (id: Id, on: OnBehalf) => Promise<ConversationHandle>
   /** Throws where the day of somebody whose limit is among these layers is used up, or nobody owns the conversation. */
-  readonly requireDay: (layers: readonly Json[], owner: string | null) => Promise<void>
+  readonly requireDay: (layers: readonly Json[], owner: string | null, request?: DayRequest) => Promise<void>
   /** Imports a tree unless `check` throws at its root. */
   readonly importOf: (
     lines: Iterable<string> | AsyncIterable<string>,
@@ -298,7 +299,8 @@ export class ScopedRuntime {
       mayCancel: () => this.require('cancel'),
       mayBegin: () => this.requireStart(owner),
     })
-    return new ScopedConversation(handle, (scope) => this.require(scope))
+    const mayStore = () => this.parts.requireDay(this.layers, owner, 'message')
+    return new ScopedConversation(handle, (scope) => this.require(scope), mayStore)
   }
 
   /** Asks a run and all it started to stop. */
@@ -468,7 +470,7 @@ export class ScopedRuntime {
     return this.parts.operations.processes(query)
   }
 
-  /** Throws a DeniedError where the principal may not begin a run now in a conversation of this owner. */
+  /** Throws where the principal may not begin a run now in a conversation of this owner. */
   private async requireStart(owner: string | null): Promise<void> {
     this.require('start')
     await this.parts.requireDay(this.layers, owner)

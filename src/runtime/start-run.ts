@@ -10,6 +10,7 @@
 //     a conversation are frozen with the conversation.
 
 import { agentForRequest } from '../agent/build/asked-agent.ts'
+import type { DayRequest } from '../agent/step/within-day.ts'
 import { withChanges } from '../agent/build/identity.ts'
 import { type AgentCore, isAgent } from '../agent/definition/agent.ts'
 import { PromptInput } from '../agent/definition/agent-request.ts'
@@ -175,11 +176,11 @@ export class RunStarter {
     })
   }
 
-  /** Throws a DeniedError where a day's budget among these layers is used up, or nobody owns the conversation. */
-  async requireDay(ceiling: readonly Json[], owner: string | null): Promise<void> {
+  /** Throws where a day's budget among these layers is used up, or nobody owns the conversation. */
+  async requireDay(ceiling: readonly Json[], owner: string | null, request?: DayRequest): Promise<void> {
     if (dayOwnersIn(ceiling).length === 0) return
     await this.parts.begin()
-    await this.parts.executor.loadedParts().code.requireDay(this.parts.ledger, ceiling, owner)
+    await this.parts.executor.loadedParts().code.requireDay(this.parts.ledger, ceiling, owner, request)
   }
 
   private recordOnce({ agent, input }: CheckedRequest, options: SayOptions): void | Promise<void> {

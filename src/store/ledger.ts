@@ -12,6 +12,7 @@ import { type Clock, type Scheduler, systemScheduler } from '../base/clock.ts'
 import { ConflictError, isLegateError, StoreError } from '../base/error.ts'
 import { freshId } from '../base/id.ts'
 import type { KeptAlive } from '../base/keep-shape.ts'
+import { LIMITED } from '../grant/ceiling.ts'
 import type { Claims, Commit, CommitKind } from '../graph/commit.ts'
 import { Draft } from '../graph/draft.ts'
 import type { Kinds } from '../graph/kinds.ts'
@@ -213,7 +214,7 @@ class Attempt<T> {
     if (draft.isEmpty) return undefined
     const kind = step.kind === 'result' && draft.turnEnded ? 'end' : step.kind
     const commit = draft.toCommit(kind, step.rootId, this.ledger.nextCommitId())
-    this.commit = commit.spent.length === 0 ? commit : this.ledger.charge(draft, commit)
+    this.commit = commit.spent.length === 0 && !LIMITED.bytes ? commit : this.ledger.charge(draft, commit)
     this.ledger.tellChanges(draft, commit)
     return this.ledger.store.commit(this.commit)
   }

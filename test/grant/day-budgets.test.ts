@@ -1,4 +1,4 @@
-import { agent, createRuntime, type Principal, type Runtime } from 'legate'
+import { agent, createRuntime, type Principal, QuotaError, type Runtime } from 'legate'
 import { narrowPrincipal } from 'legate/grant'
 import { fakeClock, scriptedModel } from 'legate/testing'
 import { describe, expect, onTestFinished, test } from 'vitest'
@@ -54,7 +54,11 @@ describe.each(lasting)('the budget of a day on %s', (name, create) => {
 
     const refused = second.as(principal).run('clerk', 'three').result
 
-    await expect(refused).rejects.toMatchObject({ code: 'denied', details: { limit: 'perDay' } })
+    await expect(refused).rejects.toMatchObject({
+      code: 'over_quota',
+      details: { limit: 'perDay.runs', owner: 'ann', until: Date.UTC(2026, 10, 18), retryAfter: 43_198 },
+    })
+    expect(await refused.catch((error: unknown) => QuotaError.isInstance(error))).toBe(true)
     await expect(refused).rejects.toThrow('ann has had its 2 runs of today.')
     expect((await second.as({ ...principal, id: 'bob' }).run('clerk', 'other').result).status).toBe('completed')
     await clock.advance(DAY_MS)
@@ -90,6 +94,45 @@ describe.each(lasting)('the budget of a day on %s', (name, create) => {
 
     expect(third).toMatchObject({ status: 'over_budget' })
     expect(third.error?.message).toContain('ann has used its 150 tokens of today.')
+  })
+
+  test('bytes that are stored count once, for whoever has a limit of them and for everybody above', async () => {
+    const { open, clock } = world()
+    const runtime = open()
+    const maker: Principal = { ...MAKER, perDay: { bytes: 30_000 } }
+    const ann = runtime.as(narrowPrincipal(maker, { ...ANN, scopes: ['start', 'read'], perDay: { bytes: 12_000 } }))
+    const bob = runtime.as(narrowPrincipal(maker, { ...ANN, id: 'bob' }))
+    expect((await ann.run('clerk', 'x'.repeat(10_000)).result).status).toBe('completed')
+    await clock.advance(2_000)
+    expect((await ann.run('host', 'y'.repeat(2_000)).result).status).toBe('over_budget')
+    await clock.advance(2_000)
+
+    const refused = ann.run('clerk', 'z').result
+    await expect(refused).rejects.toMatchObject({ code: 'over_quota', details: { limit: 'perDay.bytes', owner: 'ann' } })
+    await expect(refused).rejects.toThrow('ann has stored its 12000 bytes of today.')
+    expect((await bob.run('clerk', 'b'.repeat(1_000)).result).status).toBe('completed')
+    expect((await bob.run('clerk', 'b'.repeat(18_000)).result).status).toBe('over_budget')
+    await clock.advance(2_000)
+    await expect(bob.run('clerk', 'c').result).rejects.toThrow('lea has stored its 30000 bytes of today.')
+    expect((await runtime.as(ANN).run('clerk', 'x'.repeat(50_000)).result).status).toBe('completed')
+    expect(await runtime.as(MAKER).usageByDay({ from: '2026-11-17', to: '2026-11-17' })).not.toContainEqual(
+      expect.objectContaining({ model: ':bytes' }),
+    )
+    await clock.advance(DAY_MS)
+    expect((await ann.run('clerk', 'four').result).status).toBe('completed')
+  })
+
+  test('messages that nobody answers count with the bytes of the day, and an edit too', async () => {
+    const { open, clock } = world()
+    const ann = open().as({ ...ANN, scopes: ['start', 'read', 'history'], perDay: { bytes: 5_000 } })
+    const { conversationId } = await ann.run('clerk', 'one').result
+    const conversation = await ann.conversation(conversationId)
+    const [said] = await conversation.messagePage({ limit: 1 })
+    await conversation.observe('o'.repeat(5_000))
+    await clock.advance(2_000)
+
+    await expect(conversation.observe('more')).rejects.toMatchObject({ code: 'over_quota' })
+    await expect(conversation.history.edit(said?.nodeId ?? '', 'more')).rejects.toMatchObject({ code: 'over_quota' })
   })
 
   test('parallel starts and changes of history count one after the other', async () => {

@@ -802,7 +802,8 @@ describe('what a token of the same id may not reach', () => {
     if (one.day === 'unknown') expect(got.status).toBe(404)
     if (one.day !== 'over') return
     expect(got.text).toContain('lea has had its 0 runs of today')
-    expect([200, 403]).toContain(got.status)
+    expect(got.text).toContain('over_quota')
+    expect([200, 429]).toContain(got.status)
     expect(await fingerprint()).toBe(wasThere)
   })
 

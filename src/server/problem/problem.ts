@@ -5,7 +5,7 @@
 // - Of an error that is not ours nothing is told but that there was one.
 
 import { toJson } from '../../base/json.ts'
-import { isLegateError, type Json } from '../../index.ts'
+import { isLegateError, type Json, type LegateError } from '../../index.ts'
 import { ADVICE, type ProblemCode, STATUS, TITLES } from './codes.ts'
 
 /** Problem details as they are sent: `application/problem+json`. */
@@ -84,8 +84,16 @@ export function problemOf(error: unknown, report: (error: unknown) => void): Pro
   }
   if (error.code === 'not_found') return withDetails(NOT_FOUND)
   if (STATUS[error.code] >= 500) report(error)
-  const headers = error.code === 'store_busy' ? { 'retry-after': '1' } : {}
-  return withDetails(problem(error.code, shownMessage(error.code, error.message), detailsOf(error.details)), headers)
+  return withDetails(
+    problem(error.code, shownMessage(error.code, error.message), detailsOf(error.details)),
+    retryHeaders(error),
+  )
+}
+
+/** When another try may succeed, where the error says it. */
+function retryHeaders({ code, details }: LegateError): Readonly<Record<string, string>> {
+  if (code === 'store_busy') return { 'retry-after': '1' }
+  return code === 'over_quota' ? { 'retry-after': String(details['retryAfter']) } : {}
 }
 
 function withDetails(details: ProblemDetails, headers: Readonly<Record<string, string>> = {}): Problem {

@@ -17,6 +17,7 @@ import {
   isLegateError,
   type Json,
   NotFoundError,
+  QuotaError,
   type Run,
   type RunEvent,
   type ScopedRuntime,
@@ -76,6 +77,7 @@ export class AgUiThread {
     const key = JSON.stringify(['ag-ui', agent, threadId, runId])
     const run = this.runtime.run(agent, await this.inputOf(said), { conversationKey: threadId, key })
     await run.settled()
+    await requireQuota(run)
     return run
   }
 
@@ -188,6 +190,15 @@ interface Parked {
 function givenSoFar(given: readonly Interrupt[]): string {
   if (given.length === 0) return 'Nothing was answered.'
   return `Answered before that: ${given.map(({ id }) => id).join(', ')}.`
+}
+
+/** A run that a limit of the day refuses is the server's to answer: the client waits and comes back. */
+async function requireQuota(run: Run): Promise<void> {
+  const events = run[Symbol.asyncIterator]()
+  await events.next().catch((error: unknown) => {
+    if (QuotaError.isInstance(error)) throw error
+  })
+  await events.return?.()
 }
 
 /** The message may not fit the input of the agent. Other trouble is for the log of the server. */
