@@ -62,7 +62,7 @@ const deciders = [
   'src/tool/permit.ts',
   'src/tool/toolkit.ts',
   // Which agents can never come near files or programs, before one is started. It allows nothing.
-  'src/runtime/look/file-needs.ts',
+  'src/runtime/look/needs.ts',
 ]
 
 /** What makes a run or lets one go on, and who uses it. A new name here is a new door: add it to the doors matrix. */

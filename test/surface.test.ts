@@ -272,7 +272,7 @@ describe('words that others depend on', () => {
 
   test('error codes', () => {
     expect(ERROR_CODES.join(' ')).toBe(
-      'definition subagent_unavailable invalid_input not_found deleted denied over_quota files_undecided conflict store store_busy store_foreign_file ' +
+      'definition subagent_unavailable invalid_input not_found deleted denied over_quota files_undecided programs_untrusted conflict store store_busy store_foreign_file ' +
         'store_newer_schema store_readonly store_full store_closed store_gone tampered model tool run field recipe unserialisable aborted internal',
     )
   })

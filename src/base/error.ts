@@ -19,6 +19,7 @@ export const ERROR_CODES = Object.freeze([
   'denied',
   'over_quota',
   'files_undecided',
+  'programs_untrusted',
   'conflict',
   'store',
   'store_busy',

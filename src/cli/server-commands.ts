@@ -15,6 +15,11 @@ const FILES: Option = {
   text: 'files of agents: own gives each owner its own, shared gives all of them this folder',
 }
 
+const TRUST: Option = {
+  name: 'trust-programs',
+  text: 'others than you may start agents that start programs, which can do what you can',
+}
+
 const QUEUE: Option = {
   name: 'queue',
   value: 'QUEUE',
@@ -26,7 +31,7 @@ export const SERVER_COMMANDS: readonly CliCommand[] = [
   {
     name: 'serve',
     usage:
-      '[FILE...] [--module FILE] [--files WHOSE] [--port N] [--host ADDRESS] [--socket PATH] [--workers N] [--verbose]',
+      '[FILE...] [--module FILE] [--files WHOSE] [--trust-programs] [--port N] [--host ADDRESS] [--socket PATH] [--workers N] [--verbose]',
     summary: 'serve agents over HTTP, and work on their runs',
     about: [
       'Every FILE is a recipe, an agent file, a name that legate doctor lists, or a module. Callers start these agents by name; ' +
@@ -36,6 +41,8 @@ export const SERVER_COMMANDS: readonly CliCommand[] = [
       'Several servers and workers may share one store. --workers 0 only answers requests: another process does the work.',
       'Agents that work with files or programs can be started by others than you once --files says whose files those have. ' +
         'Give workers of the store the same --files, in the same folder.',
+      'It does not start where a token of others, or a login, reaches an agent that starts programs: a shell, an MCP server, a check. ' +
+        'A program can read the token of this machine. --trust-programs says that you trust all of them like yourself.',
       'Ctrl-C or SIGTERM ends it in order: streams are told to come back elsewhere, running steps get a few seconds, and what ' +
         'is not done goes back to the store. A second signal ends it at once.',
     ],
@@ -43,6 +50,7 @@ export const SERVER_COMMANDS: readonly CliCommand[] = [
       MODULE,
       { name: 'model', value: 'MODEL', text: 'provider/model, used instead of the ones in the files' },
       FILES,
+      TRUST,
       { name: 'memory', value: 'WHOSE', text: 'the extension memory of files: own (each owner) or shared' },
       { name: 'port', value: 'N', text: 'the port (4747); 0 for any that is free' },
       { name: 'host', value: 'ADDRESS', text: 'the address to listen on (127.0.0.1)' },

@@ -1,3 +1,12 @@
+// Frozen layers: what binds a conversation, or a turn and everything that it starts, as JSON in their rows.
+//
+// Owns:      the form in which layers are stored, and what is read from a stack of them.
+// Called by: rules freeze layers with turns and children; `runtime/authority` reads them for decisions; principals are frozen here.
+// Must stay true (I1):
+//   - Layers only stack: a stack is never shorter than what it was made from.
+//   - A layer that cannot be read allows nothing.
+//   - Equal stacks are best the same array: what is worked out from them is kept by the array.
+
 import { DeniedError, messageOf } from '../base/error.ts'
 import { canonicalJson, type Json } from '../base/json.ts'
 import { type Budget, checkBudget, storedBudget } from './budget.ts'

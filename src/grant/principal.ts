@@ -9,6 +9,7 @@
 import { DefinitionError, DeniedError, InputError } from '../base/error.ts'
 import { frozenCopy, type Json } from '../base/json.ts'
 import { anything, flag, listOf, number, type OptionRules, readOptions, record, text } from '../base/options.ts'
+import { hasOwnFolder } from '../base/owner-folder.ts'
 import { type Budget, checkBudget } from './budget.ts'
 import { freezeLayer } from './ceiling.ts'
 import { decide } from './decide.ts'
@@ -217,6 +218,11 @@ export function countedIds(principal: Principal): readonly string[] {
   return ids
 }
 
+/** Is it the person at this machine? Whoever others made in that person's name is not. */
+export function isOfThisMachine(principal: Principal): boolean {
+  return every(principal, ({ id }) => !hasOwnFolder(id))
+}
+
 /** The owners that it sees, for lists; `all` where it sees everybody. */
 export function ownersSeenBy(principal: Principal): readonly string[] | 'all' {
   let seen: readonly string[] | 'all' = 'all'
@@ -282,6 +288,20 @@ export function principalCeiling(principal: Principal): readonly Json[] {
 
 const ceilings: Map<string, readonly Json[]> = new Map()
 const MOST_CEILINGS = 256
+
+/** Who set the layer that keeps programs from others. */
+export const WITHOUT_PROGRAMS = 'the runtime without trustPrograms'
+
+/** The layers of somebody whose runs start no programs. Give the same array for the same layers: what is worked out is kept by it. */
+export function withoutPrograms(layers: readonly Json[]): readonly Json[] {
+  const known = bare.get(layers)
+  if (known !== undefined) return known
+  const made = Object.freeze([...layers, freezeLayer(narrowingLayer(WITHOUT_PROGRAMS, { deny: ['exec:*'] }))])
+  bare.set(layers, made)
+  return made
+}
+
+const bare: WeakMap<readonly Json[], readonly Json[]> = new WeakMap()
 
 function every(principal: Principal, holds: (one: Principal) => boolean): boolean {
   for (const one of lineOf(principal)) if (!holds(one)) return false

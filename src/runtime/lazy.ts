@@ -24,7 +24,7 @@ export { planApproval } from '../rules/turn/approve.ts'
 export { planCancel } from '../rules/turn/cancel.ts'
 export { planResult } from '../rules/turn/result.ts'
 export { KeyedStarts, overtaken, requestHashOf } from './keys/keyed-starts.ts'
-export { ownerStoresOf, requireFiles } from './look/file-needs.ts'
+export { ownerStoresOf, requireFiles, requireNoPrograms } from './look/needs.ts'
 
 /** How an input comes to a conversation: in its turn, or instead of what is going on. */
 export const SAYING = { queue: planSay, restart: planRestart } as const

@@ -61,6 +61,11 @@ export interface RuntimeOptions {
   readonly compaction?: CompactionOptions | false
   /** The files that agents work with, as far as their grants allow: `diskFiles({ workspace })` or `memoryFiles()`. */
   readonly files?: FileDomain
+  /**
+   * True: principals other than the person at this machine may start agents that start programs. A program reads and writes what
+   * your user account can. Default false: such a start is refused.
+   */
+  readonly trustPrograms?: boolean
   /** Receives warnings and what your tools log. Default: errors become warnings of the process. */
   readonly logger?: Logger
   /** Hooks for every agent and child: called after an agent's own. Their `methods` are an agent's: use them there. */
@@ -224,6 +229,7 @@ const OPTIONS = {
   delegation: record,
   compaction: orJust(false, record),
   files: anything,
+  trustPrograms: flag,
   logger: record,
   extensions: list,
   telemetry: anything,

@@ -26,6 +26,7 @@ import { namedSecrets } from '../delegation/child-authority.ts'
 import { isSubagentEntry, type SubagentSource } from '../delegation/subagent.ts'
 import { freezeLayer } from '../grant/ceiling.ts'
 import { type Layer, useLayer } from '../grant/grant.ts'
+import { isOfThisMachine, type Principal } from '../grant/principal.ts'
 import { type Profiles, profileLayer } from '../grant/profile.ts'
 import { ALL_TURNS } from '../graph/kinds.ts'
 import { hostOf, type RunPlace, type TreeReader } from '../graph/reader.ts'
@@ -43,7 +44,7 @@ import type { Toolkit } from '../tool/toolkit.ts'
 import { type HostAbove, hostsAbove, LayerStacks, turnBounds } from './authority.ts'
 import { type Models, Toolkits } from './equipment.ts'
 import type { AgentInfo } from './look/agent-info.ts'
-import type { FileNeedsParts } from './look/file-needs.ts'
+import type { NeedsParts } from './look/needs.ts'
 import { checkIsAgent } from './options.ts'
 
 const MOST_KEPT = 512
@@ -57,6 +58,8 @@ export interface DirectoryParts {
   readonly runtimeLayer: readonly Layer[]
   /** Extensions for every agent, after its own. */
   readonly extensions: readonly ExtensionCore[]
+  /** May others than the person at this machine start agents that start programs? */
+  readonly trustPrograms: boolean
 }
 
 /** Everything that a node needs of its agent. */
@@ -92,8 +95,8 @@ export class AgentDirectory implements Agents {
   private hookSets: WeakMap<AgentCore, HookSet> = new WeakMap()
   /** The agents that the application named or started itself, by name: the newest of each. */
   private readonly told: Map<string, AgentCore> = new Map()
-  /** What the files of the runtime are asked about an agent before it starts. */
-  readonly fileNeeds: FileNeedsParts
+  /** What is asked about an agent before it starts: does it work with files, or start programs? */
+  readonly needs: NeedsParts
   /** Agents that wait for what their providers promised. */
   private readonly coming: Map<AgentCore, Promise<undefined>> = new Map()
   /** Has any agent here hooks that concern its children? Mostly none has. */
@@ -111,7 +114,19 @@ export class AgentDirectory implements Agents {
     this.toolkits = new Toolkits(parts.ledger)
     this.layers = new LayerStacks({ profiles: this.profiles, runtimeLayer: parts.runtimeLayer, agents: this })
     const sourcesOf = (agent: AgentCore) => this.toolkits.allBelow(agent)
-    this.fileNeeds = { files: parts.settings.files, runtimeLayer: parts.runtimeLayer, sourcesOf }
+    this.needs = { files: parts.settings.files, runtimeLayer: parts.runtimeLayer, sourcesOf }
+  }
+
+  /** May agents that whoever asks starts start programs? Null: the program itself asks. */
+  trusts(by: Principal | null): boolean {
+    return by === null || this.parts.trustPrograms || isOfThisMachine(by)
+  }
+
+  /** Which of these agents start programs under the layers of whoever asks. */
+  async startingPrograms(agents: readonly AgentCore[], layers: readonly Json[]): Promise<readonly AgentCore[]> {
+    await this.allKnown()
+    const { startsPrograms } = await import('./look/needs.ts')
+    return agents.filter((agent) => startsPrograms(agent, layers, this.needs))
   }
 
   /** Grows with every agent that is added. */
@@ -254,10 +269,10 @@ export class AgentDirectory implements Agents {
   /** Describes agents, sorted by name: by default all that can be started by name. */
   async infos(agents: Iterable<AgentCore> = this.told.values()): Promise<AgentInfo[]> {
     await this.allKnown()
-    const { models, parts, fileNeeds } = this
+    const { models, parts, needs } = this
     const { agentInfos } = await import('./look/agent-info.ts')
     const modelOf = (agent: AgentCore) => models.of(agent) ?? models.standard
-    return agentInfos(agents, { budget: parts.settings.budget, modelOf, fileNeeds })
+    return agentInfos(agents, { budget: parts.settings.budget, modelOf, needs })
   }
 
   /** All agents that this process has code for, those of files too. */

@@ -13,7 +13,7 @@ import { MODEL_KINDS } from '../agent/hooks/hook-set.ts'
 import { within } from '../base/abort.ts'
 import { type Clock, followingClock, systemClock } from '../base/clock.ts'
 import { NotFoundError } from '../base/error.ts'
-import { frozenCopy } from '../base/json.ts'
+import { frozenCopy, type Json } from '../base/json.ts'
 import { type NoOptions, readOptions } from '../base/options.ts'
 import type { ConversationHandle } from '../conversation/conversation.ts'
 import { Recordings, type StartingRun, untilIdle } from '../conversation/ends.ts'
@@ -24,9 +24,10 @@ import { SessionCopies } from '../delegation/session-copies.ts'
 import { Abilities } from '../engine/abilities.ts'
 import type { Engine } from '../engine/engine.ts'
 import { localEngine } from '../engine/local.ts'
+import { stackCeilings } from '../grant/ceiling.ts'
 import { type Explanation, explain } from '../grant/decide.ts'
 import { runtimeLayers } from '../grant/grant.ts'
-import type { Principal } from '../grant/principal.ts'
+import { type Principal, withoutPrograms } from '../grant/principal.ts'
 import type { Commit } from '../graph/commit.ts'
 import type { Draft } from '../graph/draft.ts'
 import type { RunEvent } from '../graph/event.ts'
@@ -129,6 +130,7 @@ export class Runtime extends StoreOperations {
       models,
       runtimeLayer,
       extensions,
+      trustPrograms: options.trustPrograms ?? false,
     })
     const { registry } = agents
     const abilities = new Abilities(registry, onChanged, () => this.clock.now())
@@ -245,21 +247,28 @@ export class Runtime extends StoreOperations {
    * speaks for that person. It reaches only what the principal sees; other ids answer as if they did not exist.
    */
   as(principal: Principal): ScopedRuntime {
+    const { directory } = this
+    const bound = (layers: readonly Json[]) => (directory.trusts(principal) ? layers : withoutPrograms(layers))
     const scoped: ScopedParts = {
       store: this.store,
       known: this.known,
       operations: this,
-      settle: (nodeId, word, who) => this.settleAs(nodeId, word, who),
+      settle: (nodeId, word, { by, caller }) => this.settleAs(nodeId, word, { by, caller: bound(caller) }),
       start: (agent, input, { options, by, layers }) => {
-        const request = { options: { ...options, owner: by.id }, by, creator: layers, caller: layers }
+        const request = { options: { ...options, owner: by.id }, by, creator: layers, caller: bound(layers) }
         return this.handles.make(this.starter.start(agent, input, request))
       },
       attach: (runId, mayCancel) => this.attachFor(runId, mayCancel),
-      conversation: (id, on) => this.conversationFor(id, on),
+      conversation: (id, on) => this.conversationFor(id, { ...on, caller: bound(on.caller) }),
       requireDay: (layers, owner, request) => this.starter.requireDay(layers, owner, request),
       explain: (of, request) => this.explain(of, request),
       importOf: (lines, check) => this.importOf(lines, check),
       prune: (options, maySee) => this.pruneOf(options, maySee),
+      untrusted: async (by, layers) => {
+        if (by === undefined || directory.trusts(by)) return []
+        const found = await directory.startingPrograms([...this.offered.values()], layers)
+        return found.map(({ name }) => name).sort()
+      },
       findAgent: (name) => this.offered.get(name),
       agents: () => this.agents(),
       events: (id, options) => this.events(id, options),
@@ -293,7 +302,7 @@ export class Runtime extends StoreOperations {
     return this.conversationFor(id, {})
   }
 
-  private async conversationFor(id: Id, { caller, mayCancel, mayBegin }: HandleFor): Promise<ConversationHandle> {
+  private async conversationFor(id: Id, { by, caller, mayCancel, mayBegin }: HandleFor): Promise<ConversationHandle> {
     await this.recordings.settled(id)
     const row = await lookWith(this.store, id, (tree) => tree.conversation(id))
     if (row === undefined) throw await notFound(this.store, 'conversation', id)
@@ -303,9 +312,13 @@ export class Runtime extends StoreOperations {
     const attach = (runId: Id) => this.attachFor<unknown, unknown>(runId, mayCancel)
     const begin = async () => {
       await mayBegin?.()
-      if (row.owner === null) return
+      if (row.owner === null && by === undefined) return
       const agent = await lookWith(this.store, id, (tree) => directory.of(tree, id, row))
-      if (agent !== undefined) executor.loadedParts().code.requireFiles(agent, row.owner, directory.fileNeeds)
+      if (agent === undefined) return
+      const { requireFiles, requireNoPrograms } = executor.loadedParts().code
+      requireFiles(agent, row.owner, directory.needs)
+      if (by === undefined || directory.trusts(by)) return
+      requireNoPrograms(agent, stackCeilings(row.ceiling, caller ?? []), directory.needs)
     }
     return new ConversationHandle(this.ledger, row, { home: directory, attach, caller, mayBegin: begin })
   }

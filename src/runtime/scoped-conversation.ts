@@ -13,7 +13,7 @@ import type { UiMessage } from '../conversation/ui/ui-chunk.ts'
 import type { UiPageQuery } from '../conversation/ui/ui-options.ts'
 import type { UsageQuery, UsageStats } from '../conversation/usage-stats.ts'
 import type { Grant } from '../grant/grant.ts'
-import { narrowedCeiling, type Scope } from '../grant/principal.ts'
+import { narrowedCeiling, type Principal, type Scope } from '../grant/principal.ts'
 import type { Content } from '../graph/content.ts'
 import type { TranscriptLine } from '../graph/context.ts'
 import type { DurableEvent } from '../graph/event.ts'
@@ -23,6 +23,7 @@ import type { ObservedMessage } from '../rules/turn/observe.ts'
 
 /** On whose behalf a conversation is changed. */
 export interface OnBehalf {
+  readonly by: Principal
   /** The layers of the turns that it begins. */
   readonly caller: readonly Json[]
   /** Throws where its runs may not be cancelled. */

@@ -84,6 +84,8 @@ export interface ScopedParts {
   /** Deletes trees without an open run, of agents that `maySee`. */
   readonly prune: (options: PruneOptions, maySee: (agent: string) => boolean) => Promise<Tombstone[]>
   readonly explain: (of: Id | AnyAgent, request: string) => Promise<Explanation>
+  /** The names of the agents that this principal starts by name but for the programs that these start. */
+  readonly untrusted: (principal: Principal, layers: readonly Json[]) => Promise<readonly string[]>
   /** The agent of that name, if the program offers it. */
   readonly findAgent: (name: string) => AnyAgent | undefined
   readonly agents: () => Promise<readonly AgentInfo[]>
@@ -133,6 +135,13 @@ export class ScopedRuntime {
     this.require('read')
     const known = await this.parts.agents()
     return known.filter(({ name }) => this.parts.findAgent(name) !== undefined && mayStart(this.principal, name))
+  }
+
+  /** The names of the agents that the principal could start if the runtime trusted its programs: see `trustPrograms`. */
+  async untrustedAgents(): Promise<readonly string[]> {
+    if (!this.may('start')) return []
+    const names = await this.parts.untrusted(this.principal, this.layers)
+    return names.filter((name) => mayStart(this.principal, name))
   }
 
   /** The id of the principal's conversation with an agent that it knows by a text of its own: see `conversationKey`. */
@@ -295,6 +304,7 @@ export class ScopedRuntime {
   async conversation(id: Id, options: ConversationOptions = {}): Promise<ScopedConversation> {
     const { owner } = await this.enter('read', 'conversation', id)
     const handle = await this.parts.conversation(id, {
+      by: this.principal,
       caller: narrowedLayers(this.layers, options),
       mayCancel: () => this.require('cancel'),
       mayBegin: () => this.requireStart(owner),

@@ -208,13 +208,13 @@ export class RunStarter {
 
   private recordIn(tree: TreeReader, { agent, input }: CheckedRequest, options: SayOptions): void | Promise<void> {
     const { conversationId, runId, creator, owner, title, aborted, keyed } = options
-    const { SAYING, planCancel, overtaken, requireFiles } = this.parts.executor.loadedParts().code
+    const { SAYING, planCancel, overtaken } = this.parts.executor.loadedParts().code
     if (keyed !== null && tree.turn(runId) !== undefined) throw overtaken()
     const known = tree.conversation(conversationId)
     if (known !== undefined) checkOwner(known, agent, options)
     else if (options.mustExist) return this.refuseUnknown(conversationId, owner)
     else requireSight(options)
-    requireFiles(agent, known === undefined ? owner : known.owner, this.agents.fileNeeds)
+    this.requireNeeds(agent, known, options)
     const conversation = {
       id: conversationId,
       isNew: known === undefined,
@@ -234,7 +234,7 @@ export class RunStarter {
         // Another process may have made the conversation since it was looked for: whose it is counts now.
         const there = options.isFresh ? undefined : draft.findConversation(conversationId)
         if (there !== undefined) checkOwner(there, agent, options)
-        if (there !== undefined && known === undefined) requireFiles(agent, there.owner, this.agents.fileNeeds)
+        if (there !== undefined && known === undefined) this.requireNeeds(agent, there, options)
         const bounds = this.boundsOf(agent, this.budgetsAbove(draft.stored, there, options))
         SAYING[options.whileRunning](draft, conversation, turnRequest({ agent, input }, options, bounds))
         if (aborted !== null) planCancel(draft, runId, { cause: 'cancelled', reason: aborted })
@@ -248,6 +248,15 @@ export class RunStarter {
         throw error
       },
     )
+  }
+
+  /** Throws a DefinitionError where whoever starts it has no files that the agent works with, or may not start its programs. */
+  private requireNeeds(agent: AgentCore, known: Conversation | undefined, options: SayOptions): void {
+    const { requireFiles, requireNoPrograms } = this.parts.executor.loadedParts().code
+    const { needs } = this.agents
+    const { by, owner, creator, ceiling } = options
+    requireFiles(agent, known === undefined ? owner : known.owner, needs)
+    if (!this.agents.trusts(by)) requireNoPrograms(agent, stackCeilings(known?.ceiling ?? creator, ceiling), needs)
   }
 
   private boundsOf(agent: AgentCore, above: Budgets): RootBounds {

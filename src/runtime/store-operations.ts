@@ -61,7 +61,7 @@ export interface OperationParts {
   readonly rules: () => NodeCode | Promise<NodeCode>
   readonly copies: Pick<SessionCopies, 'drop'>
   /** The agents of this process, and its files. */
-  readonly directory: Pick<AgentDirectory, 'all' | 'allKnown' | 'fileNeeds'>
+  readonly directory: Pick<AgentDirectory, 'all' | 'allKnown' | 'needs'>
   /** Hears of other processes from now on. */
   readonly watch: () => void
   readonly ends: TurnEnds
@@ -390,7 +390,7 @@ export abstract class StoreOperations {
       cancel: (runId: Id) => this.cancel(runId, reason),
       idle: (rootId: Id) => untilIdle(this.store, ends, rootId),
       dropCopies: (rootId: Id) => copies.drop(rootId),
-      stores: () => ownerStoresOf(directory.all(), directory.fileNeeds),
+      stores: () => ownerStoresOf(directory.all(), directory.needs),
     }
     return forgetOwner(this.store, owner, parts)
   }

@@ -20,6 +20,7 @@ import { forwardedFor, tokensOf, waysOf } from './handler.ts'
 import { socketAuthenticator } from './identity/authenticator.ts'
 import { LOCAL_PRINCIPAL, LOCAL_TOKEN_NAME, localToken, renewLocalToken } from './identity/local-token.ts'
 import type { Tokens } from './identity/tokens.ts'
+import { requireTrust } from './identity/trust.ts'
 import { checkServeOptions, LIMIT_DEFAULTS, type ServeOptions, type TlsFiles } from './options.ts'
 import { sendToNode } from './send.ts'
 import { Service } from './service.ts'
@@ -54,6 +55,8 @@ export async function serve(runtime: Runtime, options: ServeOptions = {}): Promi
   checkServeOptions(options)
   const tokens = tokensOf(runtime)
   await checkReach(options, tokens)
+  const hasLogin = options.oidc !== undefined || options.authenticate !== undefined
+  await requireTrust(runtime, tokens, { hasLogin })
   const token = await takeLocalToken(options, tokens)
   const http = makeHttp(options)
   const sockets = socketsOf(http)

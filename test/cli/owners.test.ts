@@ -62,7 +62,7 @@ describe('legate serve --files own', () => {
   it('keeps files and memories of two owners apart, whatever tool asks, and those of this machine beside them', async () => {
     const place = shop()
     writeFileSync(path.join(place.folder, 'common.txt'), 'for this machine')
-    const server = await served(place, [MODULE, '--files', 'own'])
+    const server = await served(place, [MODULE, '--files', 'own', '--trust-programs'])
     const [ann, eve] = [await person(place, server, 'ann'), await person(place, server, 'eve')]
     await told(ann, 'coder', [['write_file', { path: 'notes.txt', content: SECRET }], ...REMEMBER])
     const look: Calls = [
@@ -93,7 +93,7 @@ describe('legate serve --files own', () => {
 
   it('goes on in the same area after it was killed, and an owner who is forgotten leaves nothing', async () => {
     const place = shop()
-    const first = await served(place, [MODULE, '--files', 'own'])
+    const first = await served(place, [MODULE, '--files', 'own', '--trust-programs'])
     const ann = await person(place, first, 'ann')
     const calls: Calls = [
       ['write_file', { path: 'asked/a.txt', content: SECRET }],
@@ -103,7 +103,7 @@ describe('legate serve --files own', () => {
     const waiting = await start(ann, 'coder', JSON.stringify(calls), 1)
     first.process.kill('SIGKILL')
     await first.process.ended
-    const second = await served(place, [MODULE, '--files', 'own'])
+    const second = await served(place, [MODULE, '--files', 'own', '--trust-programs'])
     const again = { ...second, token: ann.token }
     const { approvals } = (await (await ask(again, '/v1/approvals')).json()) as {
       approvals: { nodeId: string; seen: string }[]
@@ -125,7 +125,7 @@ describe('legate serve --files own', () => {
 
   it('legate forget --owner deletes them without a server too, in its folder', async () => {
     const place = shop()
-    const server = await served(place, [MODULE, '--files', 'own'])
+    const server = await served(place, [MODULE, '--files', 'own', '--trust-programs'])
     const ann = await person(place, server, 'ann')
     await told(ann, 'coder', [['write_file', { path: 'notes.txt', content: SECRET }], ...REMEMBER])
     server.process.kill('SIGTERM')
@@ -137,6 +137,32 @@ describe('legate serve --files own', () => {
       'Everything of ann is deleted: 1 tree, 0 open runs cancelled, 2 files, its tokens, webhooks and counters.\n',
     ])
     expect(readdirSync(path.join(place.folder, '.legate.owners'))).toEqual([])
+  })
+})
+
+describe('legate serve without --trust-programs', () => {
+  it('does not start where a token of others reaches an agent that starts programs, and says what to choose', async () => {
+    const place = shop()
+    await place.run(['token', 'add', 'ann'])
+    const refused = await place.run(['serve', MODULE, '--files', 'own', '--port', '0'])
+    await place.run(['token', 'add', 'eve', '--agents', 'keeper'])
+
+    expect([refused.code, refused.stdout]).toEqual([1, ''])
+    expect(refused.stderr).toMatch(/coder \(ann\)\..*--trust-programs.*--agents.*--grant-deny 'exec:\*'/s)
+    expect(refused.stderr).not.toContain('keeper')
+  })
+
+  it('starts, and refuses the start of such an agent to a token that was made afterwards', async () => {
+    const place = shop()
+    const server = await served(place, [MODULE, '--files', 'own'])
+    const ann = await person(place, server, 'ann')
+    const refused = await start(ann, 'coder', '[]')
+
+    expect([refused.status, refused.body]).toMatchObject([422, { code: 'programs_untrusted' }])
+    expect(await told(ann, 'keeper', RECALL)).toEqual(['Nothing has been remembered yet.'])
+    expect(await told(server, 'coder', [['shell', { command: 'echo mine' }]])).toEqual([
+      expect.stringContaining('mine'),
+    ])
   })
 })
 
@@ -164,7 +190,7 @@ describe('legate serve without --files', () => {
 
   it('shares one folder where it is told to', async () => {
     const place = shop()
-    const server = await served(place, [MODULE, '--files', 'shared'])
+    const server = await served(place, [MODULE, '--files', 'shared', '--trust-programs'])
     const [ann, eve] = [await person(place, server, 'ann'), await person(place, server, 'eve')]
     await told(ann, 'coder', [['write_file', { path: 'notes.txt', content: 'common' }]])
 
@@ -200,7 +226,7 @@ describe('legate serve without --files', () => {
       `import { agent } from 'legate'\nimport { memoryFiles } from 'legate/tools'\nconst a = agent({ name: 'a', instructions: '' })\nexport default { files: memoryFiles(), agents: [a] }\n`,
     )
     const wrong = await place.run(['serve', MODULE, '--files', 'mine'])
-    const decided = await place.run(['serve', own, '--files', 'own'])
+    const decided = await place.run(['serve', own, '--files', 'own', '--trust-programs'])
 
     expect([wrong.code, wrong.stderr]).toEqual([2, expect.stringContaining('--files is own or shared, not "mine".')])
     expect([decided.code, decided.stderr]).toEqual([

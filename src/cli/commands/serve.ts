@@ -24,6 +24,7 @@ export async function serve(call: Call): Promise<number> {
   const store = isOwn ? own : openOrMakeStore(call)
   const runtime = createRuntime({
     ...offered,
+    ...(isSet(call, 'trust-programs') ? { trustPrograms: true } : {}),
     store: folderStore(store),
     engine: { ...engine, ...(workers === undefined ? {} : { workers }) },
   })

@@ -3,7 +3,7 @@ import type { Owners } from '../../base/owner-folder.ts'
 import type { CheckedSchema, JsonSchema } from '../../base/schema/schema.ts'
 import { type Budget, limitsOf, moneyOf, treeLimitOf } from '../../grant/budget.ts'
 import type { TurnLimits } from '../../graph/limits.ts'
-import { type FileNeedsParts, ownersOfFiles } from './file-needs.ts'
+import { type NeedsParts, ownersOfFiles } from './needs.ts'
 
 /** An agent that a runtime can start, as surfaces list it. */
 export interface AgentInfo {
@@ -45,7 +45,7 @@ export interface RunCeiling extends TurnLimits {
 export interface InfoParts {
   readonly budget: Budget | undefined
   readonly modelOf: (agent: AgentCore) => { readonly id: string } | null
-  readonly fileNeeds: FileNeedsParts
+  readonly needs: NeedsParts
 }
 
 /** Lists agents by name. */
@@ -54,7 +54,7 @@ export function agentInfos(agents: Iterable<AgentCore>, parts: InfoParts): Agent
   return infos.sort((a, b) => (a.name < b.name ? -1 : Number(a.name > b.name)))
 }
 
-function infoOf(agent: AgentCore, { budget, modelOf, fileNeeds }: InfoParts): AgentInfo {
+function infoOf(agent: AgentCore, { budget, modelOf, needs }: InfoParts): AgentInfo {
   const { name, description, input, output, tools, inline } = agent
   const budgets = [agent.budget, budget]
   const money = moneyOf(budgets)
@@ -67,7 +67,7 @@ function infoOf(agent: AgentCore, { budget, modelOf, fileNeeds }: InfoParts): Ag
     tools: [...tools.keys()],
     model: agent.reply === null ? (modelOf(agent)?.id ?? null) : null,
     source: inline === null ? 'code' : 'file',
-    files: ownersOfFiles(agent, fileNeeds),
+    files: ownersOfFiles(agent, needs),
     budget: {
       ...limitsOf(budgets),
       treeConcurrency: treeLimitOf(budgets),

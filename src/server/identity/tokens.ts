@@ -252,6 +252,13 @@ export class Tokens {
     return rows.map(dataOf).some((data) => data.name !== name && (data.expiresAt ?? Number.MAX_VALUE) > this.now())
   }
 
+  /** The principals of all tokens that are taken now. */
+  async principals(): Promise<readonly Principal[]> {
+    const valid: Principal[] = []
+    for (const row of await this.rows()) if (await this.isValid(row.id)) valid.push(principalOf(dataOf(row)))
+    return valid
+  }
+
   /** Revokes a token and all that were made with it. Gives their ids. */
   async revoke(id: string, by: Principal, tokenId: string | null = null): Promise<readonly string[]> {
     const rows = await this.rowsBelow(by)

@@ -29,6 +29,7 @@ export const STATUS: Readonly<Record<ProblemCode, number>> = {
   denied: 403,
   over_quota: 429,
   files_undecided: 422,
+  programs_untrusted: 422,
   conflict: 409,
   store: 503,
   store_busy: 503,
