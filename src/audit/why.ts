@@ -279,7 +279,7 @@ function asked(node: Node, now: number): ReasonText {
   const { request, reason, since, digest } = approvalOf(node)
   const short = node.id.slice(-8)
   const text = `${callOf(node)} waits for a person since ${spanOf(now - since)} (${request}; ${reason}).`
-  const answer = `${short} --seen ${digest.slice(0, SEEN)}`
+  const answer = `${short} --seen ${digest}`
   return ['approval', text, `legate approve ${answer}, or legate deny ${answer}`]
 }
 
@@ -287,15 +287,12 @@ function question(node: Node, now: number): ReasonText {
   const { text = '', to = 'person', since = now } = questionOf(node) ?? {}
   if (to === 'outside') {
     const words = `It waits since ${spanOf(now - since)} for the result of a call that is executed elsewhere: ${text}`
-    return ['question', words, `legate answer ${node.id.slice(-8)} --seen ${seenOf(node)?.slice(0, SEEN)} RESULT`]
+    return ['question', words, `legate answer ${node.id.slice(-8)} --seen ${seenOf(node)} RESULT`]
   }
   const whom = to === 'host' ? 'its host' : 'a person'
   const advice = to === 'host' ? null : `legate answer ${node.id.slice(-8)} TEXT`
   return ['question', `It asked ${whom} ${spanOf(now - since)} ago: ${text}`, advice]
 }
-
-/** So many digits of a hash name what a person saw. */
-const SEEN = 16
 
 const MOST_NAMED = 5
 

@@ -260,9 +260,9 @@ export const COMMANDS: readonly CliCommand[] = [
       { name: 'always', text: 'also allow later calls like it in this conversation' },
     ],
     examples: [
-      ['legate approve 5ab9c1d0 --seen 2b7e151628aed2a6', 'exactly the request that legate approvals showed'],
-      ['legate approve 5ab9c1d0 --seen 2b7e151628aed2a6 --always', 'and do not ask again in this conversation'],
-      [`legate approve 5ab9c1d0 --seen 2b7e151628aed2a6 --edit '{"to":"staging"}'`, 'with other arguments'],
+      ['legate approve 5ab9c1d0 --seen 2b7e...', 'exactly the request that legate approvals showed'],
+      ['legate approve 5ab9c1d0 --seen 2b7e... --always', 'and do not ask again in this conversation'],
+      [`legate approve 5ab9c1d0 --seen 2b7e... --edit '{"to":"staging"}'`, 'with other arguments'],
     ],
     takes: [1, 1],
     completes: 'id',
@@ -285,7 +285,7 @@ export const COMMANDS: readonly CliCommand[] = [
     options: [SEEN_OPTION],
     examples: [
       ['legate answer 5ab9c1d0 "Use port 8080."', 'the id of the question, or of its run'],
-      [`legate answer 5ab9c1d0 --seen 2b7e151628aed2a6 '{"size":"M"}'`, 'the result of a call, as it was shown'],
+      [`legate answer 5ab9c1d0 --seen 2b7e... '{"size":"M"}'`, 'the result of a call, as it was shown'],
     ],
     takes: [2, 2],
     completes: 'id',

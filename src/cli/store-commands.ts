@@ -100,9 +100,9 @@ export const PEOPLE_COMMANDS: readonly CliCommand[] = [
       JSON_LINES,
     ],
     examples: [
-      ['legate settle 5ab9c1d0 --seen 2b7e151628aed2a6 --happened --result 7', 'it was paid, and this is the receipt'],
-      ['legate settle 5ab9c1d0 --seen 2b7e151628aed2a6 --run-again', 'it was not paid: pay now'],
-      ['legate settle 5ab9c1d0 --seen 2b7e151628aed2a6 --leave --by ann', 'nobody knows'],
+      ['legate settle 5ab9c1d0 --seen 2b7e... --happened --result 7', 'it was paid, and this is the receipt'],
+      ['legate settle 5ab9c1d0 --seen 2b7e... --run-again', 'it was not paid: pay now'],
+      ['legate settle 5ab9c1d0 --seen 2b7e... --leave --by ann', 'nobody knows'],
     ],
     takes: [1, 1],
     completes: 'id',

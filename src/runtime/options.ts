@@ -117,7 +117,7 @@ export interface ApprovalWord {
   readonly always?: boolean
   /** Allow it with these arguments instead. */
   readonly edit?: Json
-  /** Answers only the request that was listed with this `seen`: its first 16 digits are enough. Without it: whatever the node asks for now. */
+  /** Answers only the request that was listed with this `seen`. Without it: whatever the node asks for now. */
   readonly seen?: string
 }
 
@@ -127,7 +127,7 @@ export interface AnswerWord {
   readonly text: string
   /** Who says so: recorded. Default `user`. */
   readonly by?: string
-  /** Answers only the question that was listed with this `seen`: its first 16 digits are enough. Without it: whatever the node asks. */
+  /** Answers only the question that was listed with this `seen`. Without it: whatever the node asks. */
   readonly seen?: string
 }
 
@@ -157,7 +157,7 @@ export type ScopedWord =
 export type ScopedSettleWord = SettleWord & Seen
 
 interface Seen {
-  /** The hash that the request was shown with, or its beginning: at least 16 hex digits. */
+  /** The hash that the request was shown with: 64 hex digits. */
   readonly seen: string
 }
 

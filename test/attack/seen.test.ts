@@ -24,7 +24,7 @@ import {
 
 const [TOOL = '', EXEC = '', LIST = ''] = THREE
 /** What a door says to a yes that does not name what was seen. */
-const NEEDED = /give `seen`, the hash that it was shown with, or at least the first 16 hex digits of it/
+const NEEDED = /give `seen`, the hash that it was shown with, all 64 hex digits of it/
 const OTHER = /he node .* asks for something else now, exec:touch PWNED/
 
 function open(): Thrice & { readonly person: ScopedRuntime } {
@@ -57,8 +57,9 @@ describe('in code', () => {
       { allow: true, always: true },
       { allow: true, edit: { command: 'ls' } },
       { allow: true, seen: '' },
-      { allow: true, seen: seen.slice(0, 15) },
-      { allow: true, seen: `${seen.slice(0, 16)}z` },
+      { allow: true, seen: seen.slice(0, 16) },
+      { allow: true, seen: seen.slice(0, 63) },
+      { allow: true, seen: `${seen.slice(0, 63)}z` },
       { allow: true, seen: `${seen}0` },
       { allow: 'yes' },
       {},
@@ -67,18 +68,21 @@ describe('in code', () => {
     expect(await stand(thrice)).toEqual([[TOOL], false])
   })
 
-  test('a yes to the first request is not taken for the second, and 16 digits of the right one are enough', async () => {
+  test('a yes to the first request is not taken for the second, and all 64 digits of the right one are needed', async () => {
     const thrice = open()
     const run = thrice.person.run('host', 'Go.')
     const first = await allowed(thrice, TOOL)
     const second = await waiting(thrice, EXEC)
     expect(second.nodeId).toBe(first.nodeId)
-    for (const seen of [first.seen, first.seen.slice(0, 16), '0'.repeat(64)]) {
+    for (const seen of [first.seen, '0'.repeat(64)]) {
       await expect(thrice.person.answer(first.nodeId, { allow: true, seen })).rejects.toThrow(OTHER)
       await expect(thrice.person.answer(first.nodeId, { allow: false, seen })).rejects.toThrow(OTHER)
     }
     expect(await stand(thrice)).toEqual([[EXEC], false])
-    await thrice.person.answer(first.nodeId, { allow: true, seen: second.seen.slice(0, 16).toUpperCase() })
+    const cut = second.seen.slice(0, 16)
+    await expect(thrice.person.answer(first.nodeId, { allow: true, seen: cut })).rejects.toThrow(NEEDED)
+    await expect(thrice.person.answer(first.nodeId, { allow: false, seen: cut })).rejects.toThrow(NEEDED)
+    await thrice.person.answer(first.nodeId, { allow: true, seen: second.seen.toUpperCase() })
     await allowed(thrice, LIST)
     await run.result
     expect(thrice.isDone()).toBe(true)
@@ -167,7 +171,7 @@ describe('calls', () => {
         details: { request: { tool: 'pay', seen: item.seen } },
       })
     }
-    expect((await person.settle(nodeId, { leave: true, seen: item.seen.slice(0, 16) })).how).toBe('left')
+    expect((await person.settle(nodeId, { leave: true, seen: item.seen })).how).toBe('left')
   })
 
   test('a result is taken only for the call that its executor was shown, and words for a question need nothing', async () => {
@@ -230,7 +234,7 @@ test('over HTTP a yes needs what was seen, and the same request twice allows one
     return [answer.status, answer.status === 204 ? '' : ((await answer.json()) as { detail: string }).detail]
   }
   expect(await post({ allow: true })).toEqual([400, expect.stringMatching(NEEDED)])
-  expect((await post({ allow: true, seen: seen.slice(0, 15) }))[0]).toBe(400)
+  expect((await post({ allow: true, seen: seen.slice(0, 16) }))[0]).toBe(400)
   expect((await post({ allow: true, seen }))[0]).toBe(204)
   await waiting(thrice, EXEC)
   expect(await post({ allow: true, seen })).toEqual([409, expect.stringMatching(OTHER)])

@@ -20,7 +20,7 @@ beforeAll(async () => {
 
 /** The digest that the list shows the first request with. */
 async function seenBy(place: Place): Promise<string> {
-  return /--seen (\w{16})/.exec((await place.run(['approvals'])).stdout)?.[1] ?? ''
+  return /--seen (\w{64})/.exec((await place.run(['approvals'])).stdout)?.[1] ?? ''
 }
 
 /** The runs of that place, for one test alone, and with an open gate. */
@@ -40,7 +40,7 @@ describe('approvals', () => {
     expect(code).toBe(0)
     expect(stdout).toMatch(/^\w{8} {2}careful\n {2}wants {2}look \{.*\}\n {2}rule {3}careful asks for tool:look/)
     expect(stdout).toMatch(
-      /denied automatically in .*\n {2}legate approve \w{8} --seen [0-9a-f]{16} \[--edit JSON\] \[--always\], or legate deny \w{8} --seen [0-9a-f]{16} --reason TEXT/,
+      /denied automatically in .*\n {2}legate approve \w{8} --seen [0-9a-f]{64} \[--edit JSON\] \[--always\], or legate deny \w{8} --seen [0-9a-f]{64} --reason TEXT/,
     )
     expect(JSON.parse(json.stdout)).toMatchObject({ path: ['careful'], request: 'tool:look', tool: 'look' })
     const [, id = ''] = /^(\w{8})/.exec(stdout) ?? []
@@ -50,7 +50,7 @@ describe('approvals', () => {
       stderr: expect.stringMatching(`${id} waits for an approval: legate approve ${id} --seen`),
     })
     const shown = await place.run(['show'])
-    expect(shown.stdout).toMatch(/legate approve \w{8} --seen [0-9a-f]{16}/)
+    expect(shown.stdout).toMatch(/legate approve \w{8} --seen [0-9a-f]{64}/)
   })
 
   test('shows all of the arguments, as resume and show do', async () => {

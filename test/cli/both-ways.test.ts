@@ -56,14 +56,14 @@ function isThere(file: string): boolean {
   }
 }
 
-/** The words of a command; `@name` stands for the end of an id, `#name` for the beginning of a hash. */
+/** The words of a command; `@name` stands for the end of an id, `#name` for a hash. */
 function wordsOf(line: string): string[] {
   return line
     .split(' ')
     .map((word) =>
       word
         .replace(/^@(\w+)$/, (_, name: string) => ids[name]?.slice(-8) ?? '')
-        .replace(/^#(\w+)$/, (_, name: string) => ids[name]?.slice(0, 16) ?? ''),
+        .replace(/^#(\w+)$/, (_, name: string) => ids[name] ?? ''),
     )
 }
 

@@ -331,7 +331,7 @@ describe('legate chat, where a run waits for an approval', () => {
       one.on({ userMessage: 'write' }, { toolCalls: WRITE })
     })
     const first = await place.run(['chat', ...args], { input })
-    const [, approve = ''] = /legate (approve \w{8} --seen \w{16})/.exec(first.stderr) ?? []
+    const [, approve = ''] = /legate (approve \w{8} --seen \w{64})/.exec(first.stderr) ?? []
     const [, next = ''] = /Then: legate (chat .*)\n/.exec(first.stderr) ?? []
     return { place, mock, first, approve: approve.split(' '), next: next.split(' ') }
   }
@@ -374,7 +374,7 @@ describe('legate chat, where a run waits for an approval', () => {
     const place = project({})
     const first = await place.run(['chat', agentsModule, '--agent', 'careful'], { input: 'look\n' })
     place.open()
-    const [, approve = ''] = /legate (approve \w{8} --seen \w{16})/.exec(first.stderr) ?? []
+    const [, approve = ''] = /legate (approve \w{8} --seen \w{64})/.exec(first.stderr) ?? []
     const [, next = ''] = /Then: legate (chat .*)\n/.exec(first.stderr) ?? []
     await place.run(approve.split(' '))
 

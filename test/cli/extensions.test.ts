@@ -72,7 +72,7 @@ describe.each(RECIPES)('a recipe with more than one MCP server asks for each: $w
       const said = last.stderr + last.stdout
       expect(last.code).toBe(3)
       expect(said).toMatch(new RegExp(`waits for a person:\\n {2}exec:${command}\\b`))
-      const [, approve = ''] = /waits for a person:[\s\S]*legate (approve \w{8} --seen \w{16}),/.exec(said) ?? []
+      const [, approve = ''] = /waits for a person:[\s\S]*legate (approve \w{8} --seen \w{64}),/.exec(said) ?? []
       expect(await place.run(approve.split(' '))).toMatchObject({ code: 0 })
       last = await place.run(resume.split(' '))
     }
@@ -151,18 +151,18 @@ test('approve answers what was seen: not what the same call asks for next, and n
   const place = await placeWith(programs(['cat', NOTHING], ['sort', NOTHING]))
   const parked = await place.run(['run', 'a.yaml'])
   const runtime = place.runtime()
-  const [, id = '', seen = ''] = /legate approve (\w{8}) --seen (\w{16})/.exec(parked.stderr) ?? []
+  const [, id = '', seen = ''] = /legate approve (\w{8}) --seen (\w{64})/.exec(parked.stderr) ?? []
   const [asked] = await runtime.approvals()
-  expect(asked?.seen.slice(0, 16)).toBe(seen)
+  expect(asked?.seen).toBe(seen)
 
   const byRun = await place.run(['approve', asked?.runId.slice(-8) ?? ''])
-  const short = await place.run(['approve', id, '--seen', seen.slice(0, 4)])
+  const short = await place.run(['approve', id, '--seen', seen.slice(0, 16)])
   expect(byRun).toMatchObject({
     code: 2,
     stderr: expect.stringMatching(/^legate: Nothing was answered: the request must be seen first/),
   })
   expect(byRun.stderr).toContain(`legate approve ${id} --seen ${seen}`)
-  expect(short).toMatchObject({ code: 2, stderr: expect.stringContaining('--seen needs 16 hex digits') })
+  expect(short).toMatchObject({ code: 2, stderr: expect.stringContaining('--seen needs 64 hex digits') })
   expect(await place.run(['approve', id, '--seen', seen])).toMatchObject({ code: 0 })
   const resumed = await place.run(['resume'])
   expect(resumed.code).toBe(3)
@@ -170,18 +170,18 @@ test('approve answers what was seen: not what the same call asks for next, and n
   const [next] = await runtime.approvals()
   const [why, listed] = [await place.run(['why', asked?.runId ?? '']), await place.run(['approvals'])]
   for (const { stdout, stderr } of [parked, resumed, why, listed]) {
-    expect(stdout + stderr).toMatch(/legate approve \w{8} --seen \w{16}/)
+    expect(stdout + stderr).toMatch(/legate approve \w{8} --seen \w{64}/)
     expect(stdout + stderr).not.toMatch(/legate approve \w{8}(?! --seen)|--edit/)
   }
   expect([next?.nodeId, next?.request]).toEqual([asked?.nodeId, expect.stringContaining('exec:sort')])
   for (const words of [['--seen', seen], ['--seen', seen, '--always'], []]) {
     const refused = await place.run(['approve', id, ...words])
     expect(refused).toMatchObject({ code: 2, stdout: '', stderr: expect.stringContaining('Nothing was answered') })
-    expect(refused.stderr).toMatch(/The current request:\n.*sort[\s\S]*--seen \w{16}/)
+    expect(refused.stderr).toMatch(/The current request:\n.*sort[\s\S]*--seen \w{64}/)
   }
   expect((await runtime.approvals()).map(({ seen }) => seen)).toEqual([next?.seen])
   expect(await place.run(['deny', id, '--seen', seen])).toMatchObject({ code: 2 })
-  const answered = await place.run(['approve', id, '--seen', next?.seen.slice(0, 16) ?? ''])
+  const answered = await place.run(['approve', id, '--seen', next?.seen ?? ''])
   expect(answered).toMatchObject({ code: 0, stdout: expect.stringMatching(/^Allowed: .*sort/) })
   expect(await place.run(['resume'])).toMatchObject({ code: 0 })
 })

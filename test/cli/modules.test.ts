@@ -42,7 +42,7 @@ describe('an agent written in code', () => {
     place.open()
     const parked = await place.run(['run', 'careful.mjs', 'Look.'])
     const [, approve = '', resume = ''] =
-      /legate (approve \w{8} --seen \w{16}), [\s\S]*Then: legate (resume \w{8} --module careful\.mjs)\n/.exec(
+      /legate (approve \w{8} --seen \w{64}), [\s\S]*Then: legate (resume \w{8} --module careful\.mjs)\n/.exec(
         parked.stderr,
       ) ?? []
     await place.run(approve.split(' '))

@@ -156,7 +156,7 @@ describe('what legate run may do', () => {
     const parked = await place.run(['run', 'a.yaml'])
     expect(parked).toMatchObject({ code: 3, stdout: '' })
     const said =
-      /waits for a person:\n {2}file\.write:\/workspace\/out\.txt for write_file \{.*"made".*\}\n {4}legate (approve (\w{8}) --seen \w{16}), or legate deny \2 --seen \w{16} --reason TEXT\n {2}Then: legate (resume \w{8})\n/
+      /waits for a person:\n {2}file\.write:\/workspace\/out\.txt for write_file \{.*"made".*\}\n {4}legate (approve (\w{8}) --seen \w{64}), or legate deny \2 --seen \w{64} --reason TEXT\n {2}Then: legate (resume \w{8})\n/
     const [, approve = '', , resume = ''] = said.exec(parked.stderr) ?? []
     expect(written(place)).toBeUndefined()
 
@@ -345,7 +345,7 @@ describe('extensions', () => {
     expect(parked.stderr).toMatch(/^warning: SUMS_TOKEN is not set, and the extension sums may need it\.\n/)
     expect(parked.stderr).toMatch(/waits for a person:[\s\S]*server-everything[\s\S]*legate approve \w{8}/)
     expect(parked.stderr).toMatch(
-      /legate approve (\w{8}) --seen \w{16} --store 'my own\.db', or legate deny \1 --seen \w{16} --reason TEXT --store 'my own\.db'\n {2}Then: legate resume \w{8} --store 'my own\.db'\n/,
+      /legate approve (\w{8}) --seen \w{64} --store 'my own\.db', or legate deny \1 --seen \w{64} --reason TEXT --store 'my own\.db'\n {2}Then: legate resume \w{8} --store 'my own\.db'\n/,
     )
     expect(allowed).toMatchObject({ code: 0, stdout: 'Done.\n' })
     expect(allowed.stderr).not.toContain('SUMS_TOKEN')

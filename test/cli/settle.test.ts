@@ -38,7 +38,7 @@ beforeAll(async () => {
   const runtime = made.runtime(afterAll)
   nodeId = localStore(runtime).turn(runId)?.account.uncertain[0] ?? ''
   const [item] = await runtime.inbox()
-  seen = ['--seen', item?.type === 'uncertain' ? item.seen.slice(0, 16) : '']
+  seen = ['--seen', item?.type === 'uncertain' ? item.seen : '']
 })
 
 /** The killed run, for one test alone. */
@@ -133,8 +133,8 @@ describe('legate settle, after kill -9 in the middle of an effect', () => {
     const place = killed()
     const [none, other, short] = await Promise.all([
       place.run(['settle', nodeId, '--run-again']),
+      place.run(['settle', nodeId, '--seen', '0'.repeat(64), '--run-again']),
       place.run(['settle', nodeId, '--seen', '0'.repeat(16), '--run-again']),
-      place.run(['settle', nodeId, '--seen', '0'.repeat(15), '--run-again']),
     ])
 
     expect(none.stderr).toMatch(/^legate: Nothing was answered: the request must be seen first/)
@@ -142,7 +142,7 @@ describe('legate settle, after kill -9 in the middle of an effect', () => {
     for (const { stderr } of [none, other]) {
       expect(stderr).toContain(`\n  pay {"amount":5}\n  legate settle ${nodeId.slice(-8)} ${seen.join(' ')} --happened`)
     }
-    expect(short.stderr).toContain('--seen needs 16 hex digits or more')
+    expect(short.stderr).toContain('--seen needs 64 hex digits')
     expect([none, other, short].map(({ code }) => code)).toEqual([2, 2, 2])
     expect((await place.run(['inbox'])).stdout).toContain('pay {"amount":5}')
   })

@@ -153,7 +153,7 @@ describe('resume', () => {
       stderr: expect.stringMatching(/waits for a person:\n.*\n {4}legate approve /),
     })
     const [, approve = ''] =
-      /careful \w{8} waits for a person:\n {2}look \{"where":"here"\}\n {4}legate (approve \w{8} --seen \w{16}), or/.exec(
+      /careful \w{8} waits for a person:\n {2}look \{"where":"here"\}\n {4}legate (approve \w{8} --seen \w{64}), or/.exec(
         parked.stdout,
       ) ?? []
     const answered = await place.run(approve.split(' '))

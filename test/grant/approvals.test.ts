@@ -483,7 +483,7 @@ describe.each(lasting)('an answer to what was seen, on %s', (_, create) => {
       message: expect.stringMatching(/asks for something else now, net:a.test. ann has allowed it already.$/),
       details: { request: now, by: 'ann', allowed: true, at: expect.any(Number) },
     })
-    await expect(runtime.answer(nodeId, { allow: true, seen: 'x' })).rejects.toThrow('at least the first 16 hex digits')
+    await expect(runtime.answer(nodeId, { allow: true, seen: 'x' })).rejects.toThrow('all 64 hex digits')
     const strange = await runtime.answer(nodeId, { allow: true, seen: OTHER }).catch((error) => error)
     expect(strange.details).toEqual({ state: 'awaiting_approval', request: now })
     expect(done).toEqual([])

@@ -185,11 +185,8 @@ export function approvalCommands(
 
 /** Binds an answer to the request shown beside it: the node may ask for something else by then. */
 export function seenOption(digest: string): string {
-  return ` --seen ${digest.slice(0, SEEN)}`
+  return ` --seen ${digest}`
 }
-
-/** Nobody finds another request whose digest begins with so many digits of a given one. */
-export const SEEN = 16
 
 /** The question a call asked a person, on one line. */
 export function questionOf({ metadata: { question } }: Node): string {

@@ -128,7 +128,7 @@ export interface ApprovalAnswer {
   /** Allows it with these arguments instead. */
   readonly edit?: Json
   /**
-   * The digest of the request that the person saw, or its beginning: the answer is refused where the node asks for another one
+   * The digest of the request that the person saw: the answer is refused where the node asks for another one
    * by now.
    */
   readonly seen?: string

@@ -1,4 +1,4 @@
-// What a person saw, as the person names it: the hash of the request, or the beginning of it.
+// What a person saw, as the person names it: the hash of the request.
 //
 // Owns:      the form of `seen`, and the comparison with what a node asks now.
 // Called by: the rules for approvals, questions, results from outside and settled calls; what a principal may answer.
@@ -6,18 +6,18 @@
 
 import { InputError } from '../../base/error.ts'
 
-/** So many digits that a second request with the same ones cannot be made. */
-const FORM = /^[0-9a-f]{16,64}$/i
+/** All of a hash: who may write two requests beforehand finds two with the same beginning. */
+const FORM = /^[0-9a-f]{64}$/i
 
-/** Does `seen` name the request with this hash? Throws an InputError for what is no hash, nor the beginning of one. */
+/** Does `seen` name the request with this hash? Throws an InputError for what is no whole hash. */
 export function isSeen(hash: string, seen: string): boolean {
   requireSeen(seen)
-  return hash.startsWith(seen.toLowerCase())
+  return hash === seen.toLowerCase()
 }
 
 /** Throws an InputError where a word does not name what was seen. */
 export function requireSeen(seen: string | undefined): asserts seen is string {
   if (seen !== undefined && FORM.test(seen)) return
-  const wanted = 'give `seen`, the hash that it was shown with, or at least the first 16 hex digits of it'
+  const wanted = 'give `seen`, the hash that it was shown with, all 64 hex digits of it'
   throw new InputError('invalid_input', `Nothing was answered: ${wanted}.`)
 }

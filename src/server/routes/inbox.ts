@@ -12,7 +12,7 @@ const SEEN = {
   type: 'string',
   minLength: 16,
   maxLength: 64,
-  description: 'The hash of what you saw, or at least its first 16 hex digits. It answers nothing else.',
+  description: 'The hash of what you saw, all 64 hex digits. It answers nothing else.',
 }
 const HASH = 'b7f9b1d0882a4808b162eb85adf4e80027422d515630769e73c83fd20984ebf4'
 

@@ -142,8 +142,7 @@ describe('agents that start programs', () => {
 
     const file = path.join(tempFolder(), 'runs.db')
     const front = createRuntime({ store: sqliteStore(file), agents: [sly()], engine: { workers: 0 } })
-    const { id } = front.as(ANN).run('sly', JSON.stringify([['own', {}]]))
-    await (await front.attach(id)).started
+    front.as(ANN).run('sly', JSON.stringify([['own', {}]]))
     await front.close()
     const worker = openRuntime({ store: sqliteStore(file), agents: [sly()], trustPrograms: true })
     const [run] = await worker.resume()

@@ -33,7 +33,7 @@ export function thriceOptions(): { readonly options: RuntimeOptions; readonly is
     },
   })
   const isDone = () => existsSync(path.join(workspace, 'PWNED'))
-  return { options: { agents: [host], files: diskFiles({ workspace }) }, isDone }
+  return { options: { agents: [host], files: diskFiles({ workspace }), trustPrograms: true }, isDone }
 }
 
 export function asksThrice(): Thrice {

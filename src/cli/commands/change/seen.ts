@@ -1,6 +1,5 @@
 import { type Node, seenOf } from '../../../doors/rows.ts'
 import { type Call, CliError, EXIT, textOption } from '../../command/command.ts'
-import { SEEN } from '../../watch/request-text.ts'
 
 /** What a person is shown who has not seen the request, or another one. */
 export interface Shown {
@@ -11,17 +10,17 @@ export interface Shown {
 }
 
 /**
- * The digest that the person typed, to go with the answer: nothing is looked up for the person. Throws, and shows the request,
+ * The digest that the person gave, to go with the answer: nothing is looked up for the person. Throws, and shows the request,
  * where the digest is needed or names another request than the node has now.
  */
 export function typedSeen(call: Call, node: Node, { isNeeded, lines }: Shown): { readonly seen?: string } {
   const seen = textOption(call, 'seen')?.toLowerCase()
   const now = seenOf(node)
   if (seen !== undefined && !FORM.test(seen)) {
-    throw new CliError(`--seen needs ${SEEN} hex digits or more, as legate approvals prints them.`, EXIT.usage)
+    throw new CliError('--seen needs 64 hex digits, as legate approvals prints them.', EXIT.usage)
   }
   // A node that asks nothing is refused by the rules, which say who has answered.
-  const isRight = now === null || (seen === undefined ? !isNeeded : now.startsWith(seen))
+  const isRight = now === null || (seen === undefined ? !isNeeded : now === seen)
   if (isRight) return seen === undefined ? {} : { seen }
   const why = seen === undefined ? 'the request must be seen first' : 'this is not the request you saw'
   const shown = lines().map((line) => `  ${line.replaceAll('\n', '\n  ')}`)
@@ -29,4 +28,4 @@ export function typedSeen(call: Call, node: Node, { isNeeded, lines }: Shown): {
   throw new CliError(message, EXIT.usage, { namesHelp: false })
 }
 
-const FORM = /^[0-9a-f]{16,64}$/
+const FORM = /^[0-9a-f]{64}$/

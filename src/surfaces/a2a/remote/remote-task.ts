@@ -297,7 +297,7 @@ function asksIn(message: A2aMessage | undefined): readonly RemoteAsk[] {
     const about = { nodeId, ...(seen === null ? {} : { seen }) }
     if (kind === 'question') return [{ text: String(text), toPart: (said) => ({ data: { ...about, text: said } }) }]
     // With the hash in the question, an answer to an earlier request is never sent for a later one that reads the same.
-    const name = typeof seen === 'string' ? ` (request ${seen.slice(0, 16)})` : ''
+    const name = typeof seen === 'string' ? ` (request ${seen})` : ''
     const what = `The remote agent wants to do ${String(request)}: ${String(reason)}\n${JSON.stringify(input)}`
     const shown = `${what.slice(0, 8_000)}\nAnswer yes or no${name}.`
     return [{ text: shown, toPart: (said) => ({ data: { ...about, allow: isYes(said), reason: said } }) }]
