@@ -910,7 +910,6 @@ budget = { modelCalls = 5, usd = 1 }
     ['.claude/agents/a.md', 'disallowedtools: Write', 'disallowedTools'],
     ['.claude/agents/a.md', 'permission_mode: plan', 'permissionMode'],
     ['.claude/agents/a.md', 'dissallowedTools: Write', 'disallowedTools'],
-    ['.opencode/agent/a.md', 'permissions: { bash: deny }', 'permission'],
     ['.cursor/agents/a.md', 'read_only: true', 'readonly'],
     ['.github/agents/a.agent.md', 'disable-model-invocaton: true', 'disable-model-invocation'],
     ['.claude/agents/a.md', 'disabled: true', 'disable'],

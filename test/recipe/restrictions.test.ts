@@ -227,7 +227,8 @@ describe('a key that is nearly one that restricts is taken as meant, with a warn
       '`dissallowedTools` is read as `disallowedTools`',
     ],
     [CLAUDE, 'permission_mode: plan', 'file.write:/workspace/a', '`permission_mode` is read as `permissionMode`'],
-    [OPENCODE, 'permissions: { edit: deny }', 'file.write:/workspace/a', '`permissions` is read as `permission`'],
+    [OPENCODE, 'permision: { edit: deny }', 'file.write:/workspace/a', '`permision` is read as `permission`'],
+    [OPENCODE, 'permisions: { edit: deny }', 'file.write:/workspace/a', '`permisions` is read as `permissions`'],
     ['.cursor/agents/a.md', 'read_only: true', 'file.write:/workspace/a', '`read_only` is read as `readonly`'],
     [CLAUDE, 'grants: { deny: ["exec:*"] }', 'exec:ls', '`grants` is read as `grant`'],
     [

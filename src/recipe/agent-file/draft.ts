@@ -64,11 +64,11 @@ export class AgentFileDraft {
     this.agent = { ...EMPTY_AGENT_FILE, dialect, file: report.file }
   }
 
-  /** Reads the keys that most dialects share. */
-  common(): void {
+  /** Reads the keys that most dialects share, but for those that the dialect reads itself. */
+  common(...except: readonly 'model'[]): void {
     this.agent.name = this.text('name')?.trim() ?? ''
     this.agent.description = this.text('description')?.trim() ?? ''
-    const model = this.text('model')?.trim() ?? ''
+    const model = except.includes('model') ? '' : (this.text('model')?.trim() ?? '')
     // `inherit` means the host's model, in any case.
     if (model !== '' && model.toLowerCase() !== 'inherit') this.agent.model = model
   }
@@ -233,10 +233,11 @@ export class AgentFileDraft {
 
   /** Reads whether the agent is switched off. */
   private readDisable(): void {
-    this.agent.isDisabled = this.flag('disable')
+    const key = this.agent.isDisabled ? 'disabled' : 'disable'
+    this.agent.isDisabled ||= this.flag('disable')
     if (!this.agent.isDisabled) return
-    const message = `"${this.agent.name}" is switched off by \`disable: true\`: it is not run`
-    this.report.note({ code: 'disabled', message, line: this.lineOf('disable') })
+    const message = `"${this.agent.name}" is switched off by \`${key}: true\`: it is not run`
+    this.report.note({ code: 'disabled', message, line: this.lineOf(key) })
   }
 
   /** Sets a number of the budget; reports and drops an impossible one. */

@@ -78,6 +78,7 @@ const RESTRICTIONS: readonly string[] = [
     'disallowedTools',
     'permissionMode',
     'permission',
+    'permissions',
     'sandbox_mode',
     'sandbox',
     'readonly',

@@ -36,6 +36,8 @@ export interface Definition {
   readonly description: string
   /** The file that is used instead; null if this one is used. */
   readonly shadowedBy: string | null
+  /** Whether models are not offered it, because its file says so. */
+  readonly isHidden: boolean
   readonly notices: readonly Notice[]
 }
 
@@ -129,7 +131,7 @@ function isSurelyRecipe(text: string): boolean {
   return /^["']?title["']?[ \t]*:/m.test(text) && /^["']?(?:instructions|prompt)["']?[ \t]*:/m.test(text)
 }
 
-type DefinitionHead = Pick<Definition, 'name' | 'description' | 'dialect' | 'notices'>
+type DefinitionHead = Pick<Definition, 'name' | 'description' | 'dialect' | 'isHidden' | 'notices'>
 
 async function agentIn(text: string, file: string, notices: Notice[]): Promise<DefinitionHead | undefined> {
   const agent: AgentFile | undefined = await parseAgentFile(text, file, { mode: 'lenient' })
@@ -138,7 +140,8 @@ async function agentIn(text: string, file: string, notices: Notice[]): Promise<D
     notices.push(...agent.notices.filter(({ code }) => code === 'disabled'))
     return undefined
   }
-  return { name: agent.name, description: agent.description, dialect: agent.dialect, notices: agent.notices }
+  const { name, description, dialect, isHidden } = agent
+  return { name, description, dialect, isHidden, notices: agent.notices }
 }
 
 /** Reads the part of a recipe that a list needs; whoever loads it checks the rest. */
@@ -156,7 +159,7 @@ async function recipeIn(
   const description = fields.requiredText('description')
   fields.requiredText('title')
   if (!isShared) report.check()
-  return { name: recipeName(file), description, dialect: 'recipe', notices: [] }
+  return { name: recipeName(file), description, dialect: 'recipe', isHidden: false, notices: [] }
 }
 
 function duplicateNotice({ name, file }: Definition, other: string): Notice {
@@ -174,7 +177,9 @@ export async function namedAgents(agent: AgentFile, options: DiscoveryOptions): 
   if (reaches.length === 0) return []
   const own = new Set(subRecipes.map(({ name }) => name))
   const found = await definitionsFor(options)
-  const isMeant = (one: Definition) => reaches.some((name) => matchName(name, one.name))
+  // A hidden one must be named: a star does not offer it to models.
+  const isMeant = (one: Definition) =>
+    reaches.some((name) => name === one.name || (!one.isHidden && matchName(name, one.name)))
   return found.filter((one) => isMeant(one) && one.file !== file && !own.has(one.name)).map(subRecipeOf)
 }
 

@@ -20,7 +20,7 @@ export type Source =
 
 /**
  * Lists what an agent may start by name: its sub-recipes first, then what discovery finds, read anew each time. Files
- * that rules withhold are left out.
+ * that rules withhold, and those that hide from models, are left out.
  */
 export async function sourcesOf(
   { subRecipes, discover: folder }: OpenSpec,
@@ -32,7 +32,9 @@ export async function sourcesOf(
   if (folder === null) return own
   const [{ definitions }, { skills }] = await Promise.all([discover({ cwd: folder }), discoverSkills({ cwd: folder })])
   const found: Source[] = [
-    ...definitions.filter(({ shadowedBy, file }) => shadowedBy === null && !isKept(file)).map(definitionSource),
+    ...definitions
+      .filter(({ shadowedBy, isHidden, file }) => shadowedBy === null && !isHidden && !isKept(file))
+      .map(definitionSource),
     ...skills.filter(({ file }) => !isKept(file)).map(skillSource),
   ]
   const taken = new Set(own.map(({ name }) => name))
