@@ -6,7 +6,7 @@ import { fullModelName, modelWithKey, providerTrouble } from '../model/named/mod
 import type { AgentFile } from './agent-file/agent-file.ts'
 import { modelOf } from './agent-file/names.ts'
 import { missingAgents } from './discovery/discover.ts'
-import { isRecipeFile, readDefinition, recipeAgent } from './discovery/load-definition.ts'
+import { isRecipeFile, readDefinition, recipeAgent, unmetNotice } from './discovery/load-definition.ts'
 import { extensionSources, isBuiltIn } from './extension/extension-sources.ts'
 import { type RecipeOptions, readRecipeFile } from './recipe/load-recipe.ts'
 import { checkSubRecipes } from './recipe/sub-recipes.ts'
@@ -27,7 +27,7 @@ export async function validateDefinition(
   readOptions('validateDefinition(file, options)', options, { mode: oneOf('strict', 'lenient') })
   try {
     const agent = isRecipeFile(file) ? await wholeRecipe(file, options) : await readDefinition(file, options)
-    const missing = [...missingExtensions(agent), ...(await missingAgents(agent))]
+    const missing = [...unmetDemands(agent), ...missingExtensions(agent), ...(await missingAgents(agent))]
     const isUsable = missing.every(({ level }) => level !== 'error')
     return { agent: isUsable ? agent : null, notices: [...agent.notices, ...missing] }
   } catch (error) {
@@ -35,6 +35,11 @@ export async function validateDefinition(
     if (notices.length === 0) throw error
     return { agent: null, notices }
   }
+}
+
+/** Reports what a file asks for and is not given: it can be read and converted, and it does not start. */
+function unmetDemands({ unmet, file }: AgentFile): readonly Notice[] {
+  return unmet.map((one) => ({ level: 'error', line: null, hint: null, ...unmetNotice(one, file), file }))
 }
 
 /**

@@ -274,7 +274,7 @@ async function linesLeft(lines: AsyncIterator<string>): Promise<string[]> {
 
 /** Lists the definitions a message can be handed to; read anew each time. */
 function knownNames({ subRecipes }: AgentFile, env: NodeJS.ProcessEnv): KnownNames {
-  const found = async () => (await discover({ env })).definitions
+  const found = async () => (await discover({ env })).definitions.filter(({ isHidden }) => !isHidden)
   return {
     names: async () => new Set([...subRecipes, ...(await found())].map(({ name }) => name)),
     parametersOf: async (wanted) => {

@@ -62,10 +62,21 @@ export interface AgentFile {
   readonly isHidden: boolean
   /** Whether it must not run at all. */
   readonly isDisabled: boolean
+  /** What its file asks for to be safe and nothing here gives, such as isolation: with any of these it is not started. */
+  readonly unmet: readonly UnmetDemand[]
   /** Keys without a meaning here, kept unchanged. */
   readonly properties: { readonly [key: string]: Json }
   /** Everything that was mapped, repaired, tightened or left out. */
   readonly notices: readonly Notice[]
+}
+
+/** Something that a file asks for and that is not given here. */
+export interface UnmetDemand {
+  /** The field as the file has it: `isolation: worktree`. */
+  readonly field: string
+  readonly line: number | null
+  /** What it asks for. */
+  readonly what: string
 }
 
 /** The files that a definition was read from. */
@@ -111,6 +122,7 @@ export const EMPTY_AGENT_FILE: AgentFile = {
   isBackground: false,
   isHidden: false,
   isDisabled: false,
+  unmet: [],
   properties: {},
   notices: [],
 }

@@ -163,6 +163,12 @@ export class AgentFileDraft {
     }
   }
 
+  /** Keeps what the file asks for and nothing here gives: the agent is not started, because it may rely on it. */
+  demand(field: string, key: string, what: string): void {
+    this.keep(key)
+    this.agent.unmet = [...this.agent.unmet, { field, line: this.lineOf(key), what }]
+  }
+
   /** Reads a list of allowed tools in any spelling. */
   allowTools(key: string): void {
     const tree = this.tree(key)

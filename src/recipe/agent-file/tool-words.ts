@@ -362,7 +362,14 @@ function serverTool(name: string): string | undefined {
 }
 
 /** Words of the dialects for delegating to another agent. */
-const DELEGATION: ReadonlySet<string> = new Set(['agent', 'task', 'custom-agent', 'delegate', 'subagent'])
+const DELEGATION: ReadonlySet<string> = new Set([
+  'agent',
+  'task',
+  'custom-agent',
+  'delegate',
+  'subagent',
+  'agent_spawn',
+])
 
 function isDelegation(name: string): boolean {
   return DELEGATION.has(name.toLowerCase())

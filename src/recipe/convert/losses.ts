@@ -113,6 +113,9 @@ function lostFlags(before: AgentFile, after: AgentFile): string[] {
   return [
     ...(before.neverAsks && !after.neverAsks ? ['that what would be asked for is denied'] : []),
     ...(before.isDisabled && !after.isDisabled ? ['that it is switched off'] : []),
+    ...before.unmet
+      .filter(({ field }) => !after.unmet.some((one) => one.field === field))
+      .map(({ field }) => `\`${field}\``),
     ...(before.sandbox !== null && after.sandbox === null ? ['that programs are fenced in'] : []),
   ]
 }

@@ -1,6 +1,7 @@
 import type { AgentFileWriter } from '../agent-file/agent-file-writer.ts'
 import type { AgentFileDraft } from '../agent-file/draft.ts'
 import { CHECKLIST, FIND, LIST, missingTools, READ, SEARCH, SKILLS } from '../agent-file/tool-words.ts'
+import { isAbsent } from '../text/tree.ts'
 import type { AgentDialect } from './dialect.ts'
 
 /** The agent files of Claude Code. */
@@ -46,7 +47,8 @@ export const claude: AgentDialect = {
     draft.agent.prompt = draft.text('initialPrompt')
     readPermissionMode(draft)
     draft.keep('color')
-    draft.ignore(['hooks', 'memory', 'isolation'], 'there is nothing of the kind here')
+    readIsolation(draft)
+    draft.ignore(['hooks', 'memory'], 'there is nothing of the kind here')
   },
   write(writing) {
     const { agent } = writing
@@ -63,6 +65,14 @@ export const claude: AgentDialect = {
       initialPrompt: writing.prompt(),
     }
   },
+}
+
+/** Reads the isolation: nothing here gives an agent a copy of the files, so a file that asks for one is not started. */
+function readIsolation(draft: AgentFileDraft): void {
+  const tree = draft.fields.get('isolation')
+  if (tree === undefined || isAbsent(tree)) return
+  const said = tree.kind === 'leaf' ? `: ${tree.text}` : ''
+  draft.demand(`isolation${said}`, 'isolation', 'files or a machine of its own')
 }
 
 /** Reads the permission mode: keeps what narrows and drops what would loosen. */

@@ -247,7 +247,8 @@ function applyToAll(action: Action, others: ReadonlyMap<string, readonly Permiss
   const { draft } = place
   if (action === 'allow') return
   const named = new Set([...others.keys()].flatMap((key) => ownValue(DOMAINS, key)?.domains ?? []))
-  const open = [...others].filter(([, rules]) => rules.some((rule) => rule.action !== 'deny')).map(([key]) => key)
+  const here = [...others].filter(([key]) => !NOT_HERE.includes(key))
+  const open = here.filter(([, rules]) => rules.some((rule) => rule.action !== 'deny')).map(([key]) => key)
   const tools = new Set(open.flatMap((key) => (AGENT_KEYS.includes(key) ? DELEGATION_TOOLS : draft.toolsNamed(key))))
   const used: ReadonlySet<string> = domainsUsed([...tools])
   const toolKeys = [...TOOL_KEYS]
@@ -264,6 +265,8 @@ function applyToAll(action: Action, others: ReadonlyMap<string, readonly Permiss
 
 /** Keys about a tool rather than a domain. */
 const TOOL_KEYS = ['grep', 'glob', 'todowrite', 'todoread', 'skill', 'websearch', 'codesearch', 'lsp']
+/** What there is nothing of here: other programs have words like these for other tools. */
+const NOT_HERE = ['execute', 'external_directory', 'doom_loop']
 const DELEGATION_TOOLS = ['subagent', 'delegate', 'Agent', 'load']
 
 function rulesOf(tree: TextTree, key: string, place: Place): PermissionRule[] {

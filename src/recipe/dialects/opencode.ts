@@ -33,7 +33,7 @@ export const opencode: AgentDialect = {
     skill: SKILLS,
     webfetch: ['web_fetch'],
     websearch: ['web_search'],
-    ...missingTools('codesearch', 'lsp', 'question', 'execute', 'external_directory', 'doom_loop'),
+    ...missingTools('codesearch', 'lsp', 'question'),
   },
   slash: 'machine',
   serverWord: (server, tool) => `${server}_${tool}`,
@@ -84,7 +84,7 @@ function readModel(draft: AgentFileDraft): void {
 }
 
 /** Reads who may start the agent. One that only people start is hidden from models, and so is one of an unknown mode. */
-function readMode(draft: AgentFileDraft): void {
+export function readMode(draft: AgentFileDraft): void {
   const mode = draft.text('mode')
   const isHidden = draft.flag('hidden')
   const isOffered = mode === null || mode === 'all' || mode === 'subagent'

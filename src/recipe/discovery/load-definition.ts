@@ -1,7 +1,7 @@
 import path from 'node:path'
 import { readOptions } from '../../base/options.ts'
 import { smallerBudget } from '../../grant/budget.ts'
-import { type AgentFile, EMPTY_AGENT_FILE } from '../agent-file/agent-file.ts'
+import { type AgentFile, EMPTY_AGENT_FILE, type UnmetDemand } from '../agent-file/agent-file.ts'
 import { loadAgentFile } from '../dialects/load-agent-file.ts'
 import {
   type LoadedRecipe,
@@ -10,7 +10,7 @@ import {
   type RecipeOptions,
   readRecipeFile,
 } from '../recipe/load-recipe.ts'
-import { refuse } from '../text/notice.ts'
+import { type NoticeParts, refuse } from '../text/notice.ts'
 import { readTextNow } from '../text/read-text.ts'
 
 /** Loads a recipe or an agent file of any dialect to run it. Throws a RecipeError with file, line and hint. */
@@ -21,21 +21,28 @@ export async function loadDefinition(file: string, options: RecipeOptions = {}):
       ...(mode === undefined ? {} : { mode }),
       ...(folder === undefined ? {} : { folder }),
     })
-    checkEnabled(agent)
+    checkStartable(agent)
     return agent
   }
   const agent = recipeAgent(await loadRecipe(file, options))
-  checkEnabled(agent)
+  checkStartable(agent)
   return agent
 }
 
-/** Refuses a file that is switched off, whichever way it is started. */
-export function checkEnabled({ isDisabled, file }: Pick<AgentFile, 'isDisabled' | 'file'>): void {
-  if (!isDisabled) return
-  throw refuse(
-    { code: 'disabled', message: 'it is switched off by its file', hint: 'Remove `disable` to run it.' },
-    file,
-  )
+/** Refuses a file that is switched off, or asks for what is not given here, whichever way it is started. */
+export function checkStartable({ isDisabled, unmet, file }: AgentFile): void {
+  if (isDisabled) {
+    const finding = { code: 'disabled', message: 'it is switched off by its file' } as const
+    throw refuse({ ...finding, hint: 'Remove `disable` to run it.' }, file)
+  }
+  const [first] = unmet
+  if (first !== undefined) throw refuse(unmetNotice(first, file), file)
+}
+
+/** Says that an agent is not started without what its file asks for. */
+export function unmetNotice({ field, line, what }: UnmetDemand, file: string): NoticeParts {
+  const message = `\`${field}\` in ${path.basename(file)} asks for ${what}, which is not given here: it is not started`
+  return { code: 'unmet', message, line, hint: 'Remove the field to run it without.' }
 }
 
 /** Reads a recipe or an agent file and leaves the templates of a recipe in place. */

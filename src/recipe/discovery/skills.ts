@@ -1,5 +1,7 @@
 import path from 'node:path'
 import { InputError } from '../../base/error.ts'
+import type { Keeper } from '../../files/files.ts'
+import type { AgentFile } from '../agent-file/agent-file.ts'
 import { readFrontMatter } from '../dialects/load-agent-file.ts'
 import { Fields } from '../text/fields.ts'
 import { type Notice, NoticeReport, noticesOf, refuse } from '../text/notice.ts'
@@ -36,6 +38,26 @@ export async function discoverSkills(options: DiscoveryOptions = {}): Promise<Di
     }
   }
   return { skills: [...skills.values()], notices }
+}
+
+/**
+ * Adds the skills that a file starts with to its instructions, whether a person runs the file or an agent delegates to it.
+ * One that rules withhold from that agent is not found.
+ */
+export async function withSkills(
+  { instructions, skills, file }: Pick<AgentFile, 'instructions' | 'skills' | 'file'>,
+  cwd: string,
+  isKept: Keeper = () => false,
+): Promise<string> {
+  if (skills.length === 0) return instructions
+  const found = (await discoverSkills({ cwd })).skills.filter((skill) => !isKept(skill.file))
+  const told = skills.map((name) => {
+    const skill = found.find((one) => one.name === name)
+    if (skill !== undefined) return `# Skill: ${name}\n\n${skill.instructions}`
+    const hint = 'Put it into .agents/skills, or remove its name.'
+    throw refuse({ code: 'not_found', message: `there is no skill \`${name}\``, hint }, file)
+  })
+  return [instructions, ...told].join('\n\n')
 }
 
 /** Hides the files of a skill that rules withhold; undefined if the skill itself is withheld. */

@@ -5,7 +5,7 @@ import { type AgentFile, EMPTY_AGENT_FILE } from '../agent-file/agent-file.ts'
 import type { SubRecipe } from '../agent-file/recipe.ts'
 import { type Definition, discover } from '../discovery/discover.ts'
 import { loadDefinition } from '../discovery/load-definition.ts'
-import { discoverSkills, type Skill } from '../discovery/skills.ts'
+import { discoverSkills, type Skill, withSkills } from '../discovery/skills.ts'
 import type { OpenSpec, Surface } from '../inline/spec.ts'
 import { subRecipeValues } from '../recipe/sub-recipes.ts'
 import { type NoticeCode, noticesOf } from '../text/notice.ts'
@@ -103,6 +103,8 @@ export interface SourceOptions {
   readonly readFile: (given: string) => Promise<string>
   /** Tells which files rules withhold from that agent. */
   readonly isKept: Keeper
+  /** The project whose skills a file may start with. */
+  readonly cwd: string
 }
 
 /** Reads the file of a source and fills in its values. */
@@ -123,7 +125,8 @@ export async function loadSource(source: Source, others: SourceOptions): Promise
       isOfCall(key) ? others.readFile(named) : readValue(named, place, others),
   } as const
   try {
-    const definition = await loadDefinition(place.file, options)
+    const read = await loadDefinition(place.file, options)
+    const definition = { ...read, instructions: await withSkills(read, others.cwd, isKept) }
     const locked = new Set<string>(given.refused)
     const known = new Set(definition.parameters.map(({ key }) => key))
     const unknown = Object.keys(parameters).filter((key) => !known.has(key) && !locked.has(key))

@@ -5,12 +5,11 @@ import type { MemoryToolsOptions } from '../../tools/memory-tools.ts'
 import { type AgentFile, filesOfDefinition } from '../agent-file/agent-file.ts'
 import { modelOf, safeName } from '../agent-file/names.ts'
 import { namedAgents } from '../discovery/discover.ts'
-import { checkEnabled } from '../discovery/load-definition.ts'
-import { discoverSkills } from '../discovery/skills.ts'
+import { checkStartable } from '../discovery/load-definition.ts'
+import { withSkills } from '../discovery/skills.ts'
 import { fileExtensions } from '../extension/extension-sources.ts'
 import type { InlineAgent } from '../inline/inline-agent.ts'
 import type { Mode, OpenSpec } from '../inline/spec.ts'
-import { refuse } from '../text/notice.ts'
 
 /** The settings of whoever runs a file. */
 export interface RootOptions {
@@ -29,7 +28,7 @@ export async function rootInline(file: AgentFile, options: RootOptions): Promise
   const { cwd } = options
   // A tool list without the word for delegation excludes it, and so does a file that denies it.
   const open = file.agents?.length === 0 || file.grant?.deny?.includes('agent:*') === true ? null : options.open
-  checkEnabled(file)
+  checkStartable(file)
   const model = options.model ?? modelOf(file)
   return {
     form: 1,
@@ -80,17 +79,4 @@ function budgetOf({ dialect, budget }: AgentFile): Budget | undefined {
   if (dialect !== 'recipe' && dialect !== 'goose') return budget ?? undefined
   const said = process.env['GOOSE_MAX_TURNS']?.trim() ?? ''
   return { modelCalls: /^[1-9]\d{0,8}$/.test(said) ? Number(said) : ROOT_TURNS, ...budget }
-}
-
-/** Adds the skills that a file starts with to its instructions. */
-async function withSkills({ instructions, skills, file }: AgentFile, cwd: string): Promise<string> {
-  if (skills.length === 0) return instructions
-  const found = await discoverSkills({ cwd })
-  const told = skills.map((name) => {
-    const skill = found.skills.find((one) => one.name === name)
-    if (skill !== undefined) return `# Skill: ${name}\n\n${skill.instructions}`
-    const hint = 'Put it into .agents/skills, or remove its name.'
-    throw refuse({ code: 'not_found', message: `there is no skill \`${name}\``, hint }, file)
-  })
-  return [instructions, ...told].join('\n\n')
 }

@@ -49,6 +49,7 @@ export type NoticeCode =
   | 'not_found'
   | 'lost'
   | 'disabled'
+  | 'unmet'
   | 'runtime_file'
 
 export interface NoticeParts {

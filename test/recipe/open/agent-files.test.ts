@@ -498,3 +498,57 @@ test('dontAsk holds for the children that it starts', async () => {
   expect(text).toContain('denies what would be asked for')
   expect(existsSync(path.join(folder, 'a.txt'))).toBe(false)
 })
+
+describe('a file that an agent delegates to', () => {
+  const SKILL = '---\nname: charts\ndescription: d\n---\n\nDraw bars.\n'
+
+  async function delegated(files: Readonly<Record<string, string>>, deny: readonly string[] = []) {
+    const folder = folderWith({ 'AGENTS.md': '', ...files })
+    const model = delegating([{ name: 'delegate', input: { source: 'helper', instructions: 'Go.' } }])
+    const host = agent({
+      name: 'host',
+      instructions: 'You delegate.',
+      model,
+      tools: openSubagents({ surfaces: ['delegate'], discover: folder, cwd: folder }),
+      grant: { use: [...(WORKSPACE.use ?? [])], deny },
+    })
+    const runtime = createRuntime({ files: diskFiles({ workspace: folder }) })
+    const outcome = await runtime.run(host, 'Go.').result
+    await runtime.close()
+    return { child: childRequests(model)[0], said: String(outcome.text) }
+  }
+
+  test('starts with the skills that it names', async () => {
+    const { child } = await delegated({
+      '.claude/agents/helper.md': markdown('skills: charts'),
+      '.claude/skills/charts/SKILL.md': SKILL,
+    })
+
+    expect(JSON.stringify(child?.messages)).toContain('# Skill: charts\\n\\nDraw bars.')
+  })
+
+  test('does not start without a skill that it names', async () => {
+    const { child, said } = await delegated({ '.claude/agents/helper.md': markdown('skills: charts') })
+
+    expect(child).toBeUndefined()
+    expect(said).toContain('there is no skill `charts`')
+  })
+
+  test('does not start with a skill that rules withhold from its host', async () => {
+    const files = {
+      '.claude/agents/helper.md': markdown('skills: charts'),
+      '.claude/skills/charts/SKILL.md': SKILL,
+    }
+    const { child, said } = await delegated(files, ['file.*:/workspace/.claude/skills/**'])
+
+    expect(child).toBeUndefined()
+    expect(said).toContain('there is no skill `charts`')
+  })
+
+  test('does not start where it asks for isolation, and the host hears which field of which file asks', async () => {
+    const { child, said } = await delegated({ '.claude/agents/helper.md': markdown('isolation: worktree') })
+
+    expect(child).toBeUndefined()
+    expect(said).toContain('`isolation: worktree` in helper.md')
+  })
+})
