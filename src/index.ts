@@ -22,7 +22,6 @@ export {
   LegateError,
   ModelError,
   NotFoundError,
-  QuotaError,
   RunError,
   StoreError,
   SubAgentUnavailable,

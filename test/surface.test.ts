@@ -28,7 +28,7 @@ interface Door {
 const surface: Readonly<Record<string, Door>> = {
   legate: {
     values:
-      'ConflictError DefinitionError DeniedError InputError LegateError ModelError NotFoundError QuotaError RunError ' +
+      'ConflictError DefinitionError DeniedError InputError LegateError ModelError NotFoundError RunError ' +
       'StoreError SubAgentUnavailable ToolError agent auto createRuntime isAgent ' +
       'isLegateError tool',
     types:

@@ -99,11 +99,6 @@ export class DeniedError extends LegateError {
   static override readonly kind: string = 'DeniedError'
 }
 
-/** A limit of a day (`perDay`) is used up: nothing was started or stored. `details` names the limit, and when the next day begins. */
-export class QuotaError extends LegateError {
-  static override readonly kind: string = 'QuotaError'
-}
-
 export class ConflictError extends LegateError {
   static override readonly kind: string = 'ConflictError'
 }

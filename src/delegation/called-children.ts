@@ -16,7 +16,7 @@ import { nextTryOf } from '../rules/delegation/retry-child.ts'
 import { type ChildIds, planDeliver } from '../rules/delegation/spawn.ts'
 import type { ApprovalRequest } from '../rules/turn/approval-of.ts'
 import { look, untilLoaded } from '../store/look.ts'
-import { CALL_OPTIONS, type CallOptions } from '../tool/attempts.ts'
+import { DELEGATE_OPTIONS, type DelegateOptions } from '../tool/attempts.ts'
 import {
   asCurrentCall,
   type ChildOptions,
@@ -60,7 +60,7 @@ export class CalledChildren implements CurrentCall {
 
   start(agent: object, input: unknown, { grant, budget, call = {} }: ChildOptions = {}): StartedChild {
     if (!isAgent(agent)) throw new DefinitionError('definition', 'delegate(agent, input): make the agent with agent().')
-    const { key, ...attempts } = readOptions('delegate(agent, input, options)', call, CALL_OPTIONS)
+    const { key, ...attempts } = readOptions('delegate(agent, input, options)', call, DELEGATE_OPTIONS)
     return this.startAs({ ...this.offerOf(agent), grant, budget, attempts }, { given: input, key })
   }
 
@@ -122,7 +122,7 @@ export class CalledChildren implements CurrentCall {
       idempotencyKey: node.idempotencyKey ?? node.id,
       node: { id: node.id, conversationId: node.conversationId, runId: node.turnId, attempt: node.attempt },
       progress: (message, data = null) => this.progress(message, data),
-      delegate: ((agent: object, input: unknown, call?: CallOptions) =>
+      delegate: ((agent: object, input: unknown, call?: DelegateOptions) =>
         this.start(agent, input, { call }).outcome) as Delegate,
       logger: home.settings.logger,
       owner: conversation.owner,

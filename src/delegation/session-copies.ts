@@ -3,7 +3,7 @@ import { after, type Later } from '../base/maybe.ts'
 import type { Commit } from '../graph/commit.ts'
 import type { TreeReader } from '../graph/reader.ts'
 import type { Conversation, Id, Turn } from '../graph/rows.ts'
-import type { SessionDocument, sessionDocument } from '../rules/delegation/session-document.ts'
+import { type SessionDocument, sessionDocument } from '../rules/delegation/session-document.ts'
 import { look } from '../store/look.ts'
 import { readSessionSettings, type SessionStore } from '../store/session-store.ts'
 import type { Store } from '../store/store.ts'
@@ -11,20 +11,12 @@ import type { Store } from '../store/store.ts'
 export interface SessionCopiesOptions {
   readonly store: Store
   readonly registry: CopyRegistry
-  /** Loads the rules that write a copy; synchronous if a turn has already ended in this process. */
-  readonly rules: () => Rules | Promise<Rules>
   /** Reports a copy that failed. The answer itself is unaffected. */
   readonly report: (error: unknown) => void
 }
 
 interface CopyRegistry {
-  /** Does any agent here want copies? */
-  readonly copiesSessions: boolean
   of(tree: TreeReader, runId: Id, conversation: Conversation): AgentCore | undefined
-}
-
-interface Rules {
-  readonly sessionDocument: typeof sessionDocument
 }
 
 interface SessionCopy {
@@ -44,7 +36,6 @@ export class SessionCopies {
   }
 
   committed({ turns, conversations }: Commit): void {
-    if (!this.options.registry.copiesSessions) return
     for (const turn of turns) if (turn.state === 'ended') this.copy(turn)
     for (const { id, rootId, metadata } of conversations)
       if (metadata['closed_at'] !== undefined) this.copyLast(id, rootId)
@@ -57,7 +48,6 @@ export class SessionCopies {
 
   /** Deletes the copies of all sessions of a tree, in the stores that the agents of this process name. */
   async drop(rootId: Id): Promise<void> {
-    if (!this.options.registry.copiesSessions) return
     await this.settled()
     const { store } = this.options
     for (const { id } of await store.conversations({ rootId, limit: Number.MAX_SAFE_INTEGER })) {
@@ -78,18 +68,16 @@ export class SessionCopies {
   }
 
   private copy(turn: Turn): void {
-    const copied = after(this.options.rules(), (rules) =>
-      after(this.read(turn, rules), (copy) => this.save(turn.conversationId, copy)),
-    )
+    const copied = after(this.read(turn), (copy) => this.save(turn.conversationId, copy))
     if (copied instanceof Promise) this.wait(turn.conversationId, copied)
   }
 
   /** The document of a session and where it is copied to; undefined where it is copied nowhere. */
-  private read(turn: Turn, rules: Rules): Later<SessionCopy | undefined> {
+  private read(turn: Turn): Later<SessionCopy | undefined> {
     try {
       return look(this.options.store, turn.rootId, (tree) => {
         const store = this.storeOf(tree, turn)
-        const document = store === undefined ? undefined : rules.sessionDocument(tree, turn.conversationId)
+        const document = store === undefined ? undefined : sessionDocument(tree, turn.conversationId)
         return store === undefined || document === undefined ? undefined : { store, document }
       })
     } catch (error) {

@@ -1,6 +1,7 @@
 import type { ChildStarter, EagerWork, NodeRun } from '../agent/hooks/node-run.ts'
 import type { KindDefinition } from '../delegation/run/kind.ts'
 import { readyChildren } from '../delegation/run/task.ts'
+import { SessionCopies, type SessionCopiesOptions } from '../delegation/session-copies.ts'
 import { CallGate, type CallPlace } from '../engine/call-gate.ts'
 import type { CallLimits } from '../grant/call-limits.ts'
 import { planEndHold } from '../rules/turn/result.ts'
@@ -16,7 +17,6 @@ export { requireDay } from '../agent/step/within-day.ts'
 export { runTask } from '../delegation/run/task.ts'
 export { inlineCore, makeCore } from '../recipe/run/inline-core.ts'
 export { planOutsideResult, planReply } from '../rules/delegation/question.ts'
-export { sessionDocument } from '../rules/delegation/session-document.ts'
 export { withCharges } from '../rules/settle/charges.ts'
 export { endTurns } from '../rules/settle/end-turns.ts'
 export { tellChanges } from '../rules/settle/told.ts'
@@ -49,6 +49,11 @@ interface GateOptions {
   readonly ledger: Ledger
   readonly limits: CallLimits | undefined
   readonly report: (error: unknown) => void
+}
+
+/** Keeps copies of sessions, for agents that want copies. */
+export function sessionCopies(options: SessionCopiesOptions): SessionCopies {
+  return new SessionCopies(options)
 }
 
 export function sourcePool(parts: SourcePoolParts): SourcePool {

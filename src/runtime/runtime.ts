@@ -14,13 +14,14 @@ import { within } from '../base/abort.ts'
 import { type Clock, followingClock, systemClock } from '../base/clock.ts'
 import { NotFoundError } from '../base/error.ts'
 import { frozenCopy, type Json } from '../base/json.ts'
+import { after, type Later } from '../base/maybe.ts'
 import { type NoOptions, readOptions } from '../base/options.ts'
 import type { ConversationHandle } from '../conversation/conversation.ts'
 import { Recordings, type StartingRun, untilIdle } from '../conversation/ends.ts'
 import type { Run, TreeEventsOptions } from '../conversation/run.ts'
 import type { SpawnedAgent } from '../delegation/background/handle.ts'
 import { type SpawnAgentOptions, spawnAgent } from '../delegation/background/spawn-agent.ts'
-import { SessionCopies } from '../delegation/session-copies.ts'
+import type { SessionCopies } from '../delegation/session-copies.ts'
 import { Abilities } from '../engine/abilities.ts'
 import type { Engine } from '../engine/engine.ts'
 import { localEngine } from '../engine/local.ts'
@@ -83,7 +84,7 @@ export class Runtime extends StoreOperations {
   private readonly directory: AgentDirectory
   private readonly executor: NodeExecutor
   private readonly engine: Engine
-  private readonly copies: SessionCopies
+  private copies: SessionCopies | undefined
   private readonly recordings: Recordings = new Recordings()
   private readonly starter: RunStarter
   private readonly handles: RunHandles
@@ -148,7 +149,6 @@ export class Runtime extends StoreOperations {
     this.live = live
     this.directory = agents
     this.executor = executor
-    this.copies = new SessionCopies({ store: this.store, registry, rules, report })
     const made = create(ledger, {
       ...engine,
       agents: registry.names,
@@ -172,7 +172,6 @@ export class Runtime extends StoreOperations {
     })
     const { engine: own, recordings } = this
     const knowsAgent = (agent: AgentRef) => registry.names.has(codeOf(agent)) && abilities.mayRun(agent)
-    const { copies } = this
     this.operateWith({
       ledger,
       engine: own,
@@ -183,7 +182,7 @@ export class Runtime extends StoreOperations {
       home: agents,
       resultSchemaOf: (tree, node) => agents.resultSchemaOf(tree, node),
       feeds: live.feeds,
-      copies,
+      dropCopies: (rootId) => this.dropCopies(rootId),
       ends: live.ends,
       watch: () => this.watch(),
     })
@@ -405,9 +404,32 @@ export class Runtime extends StoreOperations {
   /** Everybody in this process who must hear of a commit hears of it here, the engine last: it runs what is free now. */
   private committed(commit: Commit, draft: Draft): void {
     this.live.committed(commit)
-    if (this.directory.registry.copiesSessions) this.copies.committed(commit)
+    if (this.directory.registry.copiesSessions) this.copy(commit)
     for (const turn of commit.turns) if (turn.state === 'ended') this.executor.leave(turn.id)
     this.engine.committed(commit, draft)
+  }
+
+  private copy(commit: Commit): void {
+    const copied = after(this.sessionCopies(), (copies) => copies.committed(commit))
+    if (copied instanceof Promise) copied.catch(this.live.report)
+  }
+
+  private async dropCopies(rootId: Id): Promise<void> {
+    if (this.directory.registry.copiesSessions) await (await this.sessionCopies()).drop(rootId)
+  }
+
+  private async copiesSettled(): Promise<void> {
+    if (this.directory.registry.copiesSessions) await (await this.sessionCopies()).settled()
+  }
+
+  /** At once where the code that runs nodes is loaded. */
+  private sessionCopies(): Later<SessionCopies> {
+    if (this.copies !== undefined) return this.copies
+    const { store, live, directory } = this
+    return after(this.executor.rules(), (code) => {
+      this.copies ??= code.sessionCopies({ store, registry: directory.registry, report: live.report })
+      return this.copies
+    })
   }
 
   private mayWait(error: unknown): boolean {
@@ -430,7 +452,7 @@ export class Runtime extends StoreOperations {
       if (this.live.gate !== undefined) await within(this.live.gate.settled(), this.graceMs)
       // Code of others: it has time enough to end, but not for ever.
       await within(
-        Promise.all([this.copies.settled(), this.live.extensions.settled(), this.live.trace?.settled()]),
+        Promise.all([this.copiesSettled(), this.live.extensions.settled(), this.live.trace?.settled()]),
         this.graceMs + 1_000,
       )
     } finally {

@@ -10,7 +10,6 @@
 //     a conversation are frozen with the conversation.
 
 import { agentForRequest } from '../agent/build/asked-agent.ts'
-import type { DayRequest } from '../agent/step/within-day.ts'
 import { withChanges } from '../agent/build/identity.ts'
 import { type AgentCore, isAgent } from '../agent/definition/agent.ts'
 import { PromptInput } from '../agent/definition/agent-request.ts'
@@ -21,6 +20,7 @@ import {
   readAgentInput,
   type ValidInput,
 } from '../agent/definition/input.ts'
+import type { DayRequest } from '../agent/step/within-day.ts'
 import { ConflictError, DefinitionError, DeniedError, InputError, messageOf, NotFoundError } from '../base/error.ts'
 import { freshIds, isId } from '../base/id.ts'
 import type { Json } from '../base/json.ts'

@@ -25,7 +25,6 @@ import type { OtlpTraces } from '../conversation/trace/otlp.ts'
 import type { OtlpOptions } from '../conversation/trace/read-otlp.ts'
 import type { ConversationTree } from '../conversation/tree.ts'
 import type { UsageShare } from '../conversation/usage.ts'
-import type { SessionCopies } from '../delegation/session-copies.ts'
 import type { Engine } from '../engine/engine.ts'
 import { leaseTime } from '../engine/lease.ts'
 import type { Draft } from '../graph/draft.ts'
@@ -59,7 +58,8 @@ export interface OperationParts {
   readonly resultSchemaOf: (tree: TreeReader, node: Node) => CheckedSchema | null
   /** The rules of a run, loaded when they are needed first: at once from then on, so that nothing comes between. */
   readonly rules: () => NodeCode | Promise<NodeCode>
-  readonly copies: Pick<SessionCopies, 'drop'>
+  /** Deletes the copies of all sessions of a tree. */
+  readonly dropCopies: (rootId: Id) => Promise<void>
   /** The agents of this process, and its files. */
   readonly directory: Pick<AgentDirectory, 'all' | 'allKnown' | 'needs'>
   /** Hears of other processes from now on. */
@@ -381,7 +381,7 @@ export abstract class StoreOperations {
    */
   async forgetOwner(owner: string, reason = 'forgotten'): Promise<ForgottenOwner> {
     this.parts.watch()
-    const { recordings, ends, copies, directory } = this.parts
+    const { recordings, ends, dropCopies, directory } = this.parts
     await Promise.all([recordings.settled(), directory.allKnown()])
     const { ownerStoresOf } = await this.parts.rules()
     const { forgetOwner } = await import('../audit/archive.ts')
@@ -389,7 +389,7 @@ export abstract class StoreOperations {
       removal: { at: this.parts.ledger.clock.now(), reason },
       cancel: (runId: Id) => this.cancel(runId, reason),
       idle: (rootId: Id) => untilIdle(this.store, ends, rootId),
-      dropCopies: (rootId: Id) => copies.drop(rootId),
+      dropCopies,
       stores: () => ownerStoresOf(directory.all(), directory.needs),
     }
     return forgetOwner(this.store, owner, parts)

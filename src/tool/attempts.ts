@@ -12,7 +12,7 @@ export interface Attempts {
 }
 
 /** The options of one call of `delegate`. */
-export interface CallOptions extends Attempts {
+export interface DelegateOptions extends Attempts {
   /**
    * What the call is known by when the code runs again, instead of its agent and input. Give keys to equal calls that feed
    * different work. One key is one call: a second one gets the same child, and asks for the same.
@@ -37,7 +37,7 @@ export function attemptLimits(layers: readonly (Attempts | undefined)[]): Attemp
 /** The option rules, alone or among other settings. */
 export const ATTEMPTS: OptionRules<Attempts> = { timeoutMs: int(1), retries: int(0), retryDelayMs: int(0) }
 
-export const CALL_OPTIONS: OptionRules<CallOptions> = { ...ATTEMPTS, key: text }
+export const DELEGATE_OPTIONS: OptionRules<DelegateOptions> = { ...ATTEMPTS, key: text }
 
 function first(layers: readonly (Attempts | undefined)[], key: keyof Attempts): number | undefined {
   for (const layer of layers) {

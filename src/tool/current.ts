@@ -4,7 +4,7 @@ import type { Budget } from '../grant/budget.ts'
 import type { Grant } from '../grant/grant.ts'
 import type { Outcome } from '../graph/outcome.ts'
 import type { Id } from '../graph/rows.ts'
-import type { CallOptions } from './attempts.ts'
+import type { DelegateOptions } from './attempts.ts'
 import type { ToolContext } from './tool.ts'
 
 export interface StartedChild {
@@ -34,7 +34,7 @@ export interface SpawnedChild {
 export interface ChildOptions {
   readonly grant?: Omit<Grant, 'delegate'> | undefined
   readonly budget?: Budget | undefined
-  readonly call?: CallOptions | undefined
+  readonly call?: DelegateOptions | undefined
 }
 
 /** The running call: agents started inside it become its children. */

@@ -17,7 +17,7 @@ import type { Outcome } from '../graph/outcome.ts'
 import type { TreeReader } from '../graph/reader.ts'
 import type { Effect, Id, KeptOptions } from '../graph/rows.ts'
 import type { Shape } from '../prompt/shape/shape-schema.ts'
-import type { CallOptions } from './attempts.ts'
+import type { DelegateOptions } from './attempts.ts'
 
 /** The second argument of a tool's code, beside its input. */
 export interface ToolContext {
@@ -61,7 +61,7 @@ export type Attributes = { readonly [name: string]: Json }
 export type Delegate = <In, Out>(
   agent: { generate(input: In): Promise<{ readonly output: Out }> },
   input: In,
-  options?: CallOptions,
+  options?: DelegateOptions,
 ) => Promise<Omit<Outcome, 'output'> & { readonly output: Out | null }>
 
 export interface Logger {

@@ -1,4 +1,4 @@
-import { agent, createRuntime, type Principal, QuotaError, type Runtime } from 'legate'
+import { agent, createRuntime, DeniedError, type Principal, type Runtime } from 'legate'
 import { narrowPrincipal } from 'legate/grant'
 import { fakeClock, scriptedModel } from 'legate/testing'
 import { describe, expect, onTestFinished, test } from 'vitest'
@@ -58,7 +58,7 @@ describe.each(lasting)('the budget of a day on %s', (name, create) => {
       code: 'over_quota',
       details: { limit: 'perDay.runs', owner: 'ann', until: Date.UTC(2026, 10, 18), retryAfter: 43_198 },
     })
-    expect(await refused.catch((error: unknown) => QuotaError.isInstance(error))).toBe(true)
+    expect(await refused.catch((error: unknown) => DeniedError.isInstance(error))).toBe(true)
     await expect(refused).rejects.toThrow('ann has had its 2 runs of today.')
     expect((await second.as({ ...principal, id: 'bob' }).run('clerk', 'other').result).status).toBe('completed')
     await clock.advance(DAY_MS)
@@ -108,7 +108,10 @@ describe.each(lasting)('the budget of a day on %s', (name, create) => {
     await clock.advance(2_000)
 
     const refused = ann.run('clerk', 'z').result
-    await expect(refused).rejects.toMatchObject({ code: 'over_quota', details: { limit: 'perDay.bytes', owner: 'ann' } })
+    await expect(refused).rejects.toMatchObject({
+      code: 'over_quota',
+      details: { limit: 'perDay.bytes', owner: 'ann' },
+    })
     await expect(refused).rejects.toThrow('ann has stored its 12000 bytes of today.')
     expect((await bob.run('clerk', 'b'.repeat(1_000)).result).status).toBe('completed')
     expect((await bob.run('clerk', 'b'.repeat(18_000)).result).status).toBe('over_budget')

@@ -19,19 +19,22 @@ test.each([
   ['AG-UI', '/ag-ui/greeter', thread, {}],
   ['A2A over JSON-RPC', '/a2a/greeter/', { ...rpc, method: 'SendMessage', params: { message } }, V1],
   ['A2A over HTTP', '/a2a/greeter/message:send', { message }, V1],
-])('%s refuses a run over the limit of a day with 429, the seconds that are left, and the name of the limit', async (...of) => {
-  const [, path, body, headers] = of
-  await using setting = await startServer()
-  const token = await setting.tokenFor(ann)
+])(
+  '%s refuses a run over the limit of a day with 429, the seconds that are left, and the name of the limit',
+  async (...of) => {
+    const [, path, body, headers] = of
+    await using setting = await startServer()
+    const token = await setting.tokenFor(ann)
 
-  const got = await setting.post(path, body, { token, headers })
+    const got = await setting.post(path, body, { token, headers })
 
-  expect(got.status).toBe(429)
-  const seconds = Number(got.headers.get('retry-after'))
-  expect(seconds).toBeGreaterThan(0)
-  expect(seconds).toBeLessThanOrEqual(86_400)
-  expect(await got.json()).toMatchObject({ code: 'over_quota', details: { limit: 'perDay.runs', owner: 'ann' } })
-})
+    expect(got.status).toBe(429)
+    const seconds = Number(got.headers.get('retry-after'))
+    expect(seconds).toBeGreaterThan(0)
+    expect(seconds).toBeLessThanOrEqual(86_400)
+    expect(await got.json()).toMatchObject({ code: 'over_quota', details: { limit: 'perDay.runs', owner: 'ann' } })
+  },
+)
 
 test('the model that calls over MCP reads which limit of the day is used up', async () => {
   await using setting = await startServer()

@@ -5,7 +5,7 @@ import type { Request } from '../../grant/request.ts'
 import type { Content } from '../../graph/content.ts'
 import type { Outcome } from '../../graph/outcome.ts'
 import type { Effect } from '../../graph/rows.ts'
-import type { CallOptions } from '../../tool/attempts.ts'
+import type { DelegateOptions } from '../../tool/attempts.ts'
 import type { Delegate, KindContext } from '../../tool/tool.ts'
 import type { AgentDefinition, Subagents } from '../definition/agent.ts'
 import type { ReplyCore } from '../definition/input.ts'
@@ -87,7 +87,7 @@ export interface ReplyDelegate<Below> extends Delegate {
   <Key extends KeyOf<Below>>(
     key: Key,
     input: InputOf<Below[Key]>,
-    options?: CallOptions,
+    options?: DelegateOptions,
   ): Promise<Omit<Outcome, 'output'> & { readonly output: OutputOf<Below[Key]> | null }>
 }
 

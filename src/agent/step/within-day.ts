@@ -7,7 +7,7 @@
 //   - Calls that are under way are not counted yet, so a day may be exceeded by them. SECURITY.md says so.
 
 import type { Clock } from '../../base/clock.ts'
-import { DeniedError, QuotaError } from '../../base/error.ts'
+import { DeniedError } from '../../base/error.ts'
 import type { Json } from '../../base/json.ts'
 import { readCeiling } from '../../grant/ceiling.ts'
 import type { DayLimit, Layer } from '../../grant/grant.ts'
@@ -31,11 +31,11 @@ export class DayOver extends Error {
   }
 
   /** The same for a caller. */
-  toError(): QuotaError {
+  toError(): DeniedError {
     const { limit, owner, now } = this
     const until = nextDay(now)
     const details = { limit: `perDay.${limit}`, owner, until, retryAfter: Math.ceil((until - now) / 1_000) }
-    return new QuotaError('over_quota', this.message, { details })
+    return new DeniedError('over_quota', this.message, { details })
   }
 }
 
@@ -134,7 +134,7 @@ function nextDay(now: number): number {
 }
 
 /**
- * Throws a QuotaError where a day's budget among these layers is used up. Usage is counted by owner, so whoever has such a budget
+ * Throws a DeniedError where a day's budget among these layers is used up. Usage is counted by owner, so whoever has such a budget
  * begins no run in a conversation that nobody owns.
  */
 export async function requireDay(

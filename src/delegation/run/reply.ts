@@ -19,7 +19,7 @@ import { planBeginCode, planKeep } from '../../rules/turn/claim.ts'
 import { interruptedEnd, type NodeEnd } from '../../rules/turn/end-node.ts'
 import { planResult } from '../../rules/turn/result.ts'
 import { untilLoaded } from '../../store/look.ts'
-import { CALL_OPTIONS, type CallOptions } from '../../tool/attempts.ts'
+import { DELEGATE_OPTIONS, type DelegateOptions } from '../../tool/attempts.ts'
 import type { SpawnedChild, SpawnOptions } from '../../tool/current.ts'
 import { orStopped } from '../../tool/invoke.ts'
 import { type Needs, permit, refuseCode } from '../../tool/permit.ts'
@@ -266,7 +266,7 @@ export class ReplyChildren extends CalledChildren {
   /** Makes the context that the code receives beside its input. */
   replyContext(): ReplyContext {
     const given = this.context()
-    const delegate = ((to: object | string, input: unknown, call?: CallOptions) =>
+    const delegate = ((to: object | string, input: unknown, call?: DelegateOptions) =>
       this.delegate(to, input, call)) as Delegate as ReplyDelegate<Record<never, never>>
     const keep = (value: Json) => this.keep(value)
     const own = { delegate, ask: (question: string) => this.ask(question), graph: this.run.tree, kept: this.kept, keep }
@@ -312,9 +312,9 @@ export class ReplyChildren extends CalledChildren {
     throw this.conflicting(otherPlace(this.run, `delegates something else to "${offer.agent.name}"`))
   }
 
-  private delegate(to: object | string, given: unknown, call: CallOptions | undefined): Promise<Outcome> {
+  private delegate(to: object | string, given: unknown, call: DelegateOptions | undefined): Promise<Outcome> {
     if (typeof to !== 'string') return this.start(to, given, { call }).outcome
-    const { key, ...attempts } = readOptions('delegate(key, input, options)', call ?? {}, CALL_OPTIONS)
+    const { key, ...attempts } = readOptions('delegate(key, input, options)', call ?? {}, DELEGATE_OPTIONS)
     const entry = this.entryOf(to)
     const input = withPresets(given, entry.presets)
     return this.startAs({ ...asOffer(entry), ...(call === undefined ? {} : { attempts }) }, { given, input, key })

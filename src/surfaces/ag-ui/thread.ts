@@ -17,7 +17,6 @@ import {
   isLegateError,
   type Json,
   NotFoundError,
-  QuotaError,
   type Run,
   type RunEvent,
   type ScopedRuntime,
@@ -196,7 +195,7 @@ function givenSoFar(given: readonly Interrupt[]): string {
 async function requireQuota(run: Run): Promise<void> {
   const events = run[Symbol.asyncIterator]()
   await events.next().catch((error: unknown) => {
-    if (QuotaError.isInstance(error)) throw error
+    if (isLegateError(error) && error.code === 'over_quota') throw error
   })
   await events.return?.()
 }
