@@ -93,7 +93,7 @@ describe('errors', () => {
   test('the list of codes is frozen, has no doubles and is the type', () => {
     expect(Object.isFrozen(ERROR_CODES)).toBe(true)
     expect(new Set(ERROR_CODES).size).toBe(ERROR_CODES.length)
-    expect(ERROR_CODES).toHaveLength(25)
+    expect(ERROR_CODES).toHaveLength(27)
     expectTypeOf<(typeof ERROR_CODES)[number]>().toEqualTypeOf<ErrorCode>()
   })
 })

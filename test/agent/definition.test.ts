@@ -67,7 +67,7 @@ describe('a definition that cannot work is refused with what to do', () => {
       /budget\.modelCalls must be a whole number of at least 1/,
     ],
     ['a budget in text', { ...good, budget: { modelCalls: '3' } }, /budget\.modelCalls/],
-    ['a wrong grant', { ...good, grant: { allow: [] } }, /use, delegate, ask and deny, not "allow"/],
+    ['a wrong grant', { ...good, grant: { allow: [] } }, /use, delegate, ask, free and deny, not "allow"/],
     ['a wrong rule', { ...good, grant: { use: ['tols:search'] } }, /"tols:search" must start with one of tool/],
     ['null', null as unknown as object, /agent\(\) takes an object/],
     ['nothing', undefined as unknown as object, /agent\(\) takes an object/],

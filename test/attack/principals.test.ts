@@ -66,7 +66,7 @@ const BY_ID: { readonly [call: string]: Call } = {
 const OTHERS = [
   ...['may', 'require', 'questions', 'import', 'processes', 'agents', 'conversationIdFor', 'runs', 'conversations'],
   ...['inbox', 'prune', 'forgetOwner', 'changes', 'usageByDay'],
-  ...['find', 'trees'],
+  ...['find', 'trees', 'untrustedAgents'],
 ]
 
 const deploy = tool({

@@ -38,7 +38,8 @@ function agentExpectation(definition: Definition): Expectation {
       ...servers.flatMap(([name, { url }]) => [absent(name), `ENOTFOUND ${new URL(url).host}`]),
       ...(trouble === null ? [] : [trouble]),
     ],
-    asked: askedIn([...calls, ...commands]) + servers.length,
+    // Commands that the file itself names run without a question.
+    asked: askedIn(calls) + servers.length,
     secrets: [],
     parameters: [],
     output: null,
