@@ -50,6 +50,10 @@ const DENY: Option = {
   isList: true,
   text: "what the run may not do: 'net:*'; may be repeated",
 }
+const NO_PROJECT: Option = {
+  name: 'no-project-files',
+  text: 'do not tell agents of files what AGENTS.md, CLAUDE.md and their like say',
+}
 const YES: Option = { name: 'yes', short: 'y', text: 'allow every request without asking' }
 
 /** Every command in the order of the help. A command's code is loaded when it runs. */
@@ -84,7 +88,7 @@ export const COMMANDS: readonly CliCommand[] = [
       'If stdout is not a terminal, only the answer goes there; progress goes to stderr.',
       'With --server, FILE is the name of an agent of that server, which runs it.',
     ],
-    options: [PARAM, MODEL, COMPAT, MODULE, AGENT, ALLOW, DENY, YES, JSON_LINES],
+    options: [PARAM, MODEL, COMPAT, MODULE, AGENT, ALLOW, DENY, NO_PROJECT, YES, JSON_LINES],
     examples: [
       ['legate run recipe.yaml --param topic=QUIC', 'a recipe'],
       ['legate run .claude/agents/reviewer.md "Review src/"', 'an agent file'],
@@ -116,6 +120,7 @@ export const COMMANDS: readonly CliCommand[] = [
       AGENT,
       ALLOW,
       DENY,
+      NO_PROJECT,
       { name: 'continue', short: 'c', value: 'ID', text: 'continue this conversation' },
       YES,
     ],
@@ -342,7 +347,7 @@ export const COMMANDS: readonly CliCommand[] = [
       'For a module (.js, .mjs; .ts from Node 22.18 on) it shows the exported agents: model, tools and the decision on each, ' +
         'subagents, servers, grant. It loads the module and runs no agent.',
     ],
-    options: [PARAM, MODEL, COMPAT, AGENT, JSON_LINES],
+    options: [PARAM, MODEL, COMPAT, AGENT, NO_PROJECT, JSON_LINES],
     examples: [
       ['legate explain recipe.yaml -p topic=QUIC', 'read it before you run it'],
       ['legate explain reviewer --json | jq -r .system', 'only its system prompt'],

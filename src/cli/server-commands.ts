@@ -26,6 +26,11 @@ const QUEUE: Option = {
   text: 'DBOS brings work through this queue: needs PostgreSQL',
 }
 
+const NO_PROJECT: Option = {
+  name: 'no-project-files',
+  text: 'do not tell agents of files what AGENTS.md, CLAUDE.md and their like say',
+}
+
 /** Commands for a server and its tokens, and for processes that only work. */
 export const SERVER_COMMANDS: readonly CliCommand[] = [
   {
@@ -49,6 +54,7 @@ export const SERVER_COMMANDS: readonly CliCommand[] = [
     options: [
       MODULE,
       { name: 'model', value: 'MODEL', text: 'provider/model, used instead of the ones in the files' },
+      NO_PROJECT,
       FILES,
       TRUST,
       { name: 'memory', value: 'WHOSE', text: 'the extension memory of files: own (each owner) or shared' },
@@ -91,6 +97,7 @@ export const SERVER_COMMANDS: readonly CliCommand[] = [
     options: [
       MODULE,
       { name: 'model', value: 'MODEL', text: 'provider/model, used instead of the ones in the files' },
+      NO_PROJECT,
       { name: 'approve', text: 'the client may allow requests: its person by a form, else the calling model' },
       { name: 'manage', text: 'offer run_get, run_wait, run_cancel also to clients with Tasks' },
     ],
@@ -116,6 +123,7 @@ export const SERVER_COMMANDS: readonly CliCommand[] = [
       MODULE,
       { name: 'agent', value: 'NAME', text: 'which agent of the module, if it exports several' },
       { name: 'model', value: 'MODEL', text: 'provider/model, used instead of the one in the file' },
+      NO_PROJECT,
     ],
     examples: [
       ['legate acp reviewer.md', 'for the settings of an editor'],
@@ -144,6 +152,7 @@ export const SERVER_COMMANDS: readonly CliCommand[] = [
     options: [
       MODULE,
       { name: 'model', value: 'MODEL', text: 'provider/model, used instead of the ones in the files' },
+      NO_PROJECT,
       FILES,
       { name: 'agents', value: 'LIST', text: 'only these of the agents, with all below them: lead,writer' },
       { name: 'workers', value: 'N', text: 'how many steps run at the same time (256)' },

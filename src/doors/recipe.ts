@@ -1,6 +1,7 @@
 export { RecipeError } from '../base/error.ts'
-export type { AgentFile, ToolSelection } from '../recipe/agent-file/agent-file.ts'
+export type { AgentFile, AgentMemory, ToolSelection } from '../recipe/agent-file/agent-file.ts'
 export { EMPTY_AGENT_FILE } from '../recipe/agent-file/agent-file.ts'
+export type { FileHook, HookEvent } from '../recipe/agent-file/file-hook.ts'
 export { shownExtension } from '../recipe/agent-file/mcp-servers.ts'
 export { modelOf } from '../recipe/agent-file/names.ts'
 export type {
@@ -26,6 +27,12 @@ export {
 } from '../recipe/discovery/discover.ts'
 export { loadDefinition, readDefinition } from '../recipe/discovery/load-definition.ts'
 export type { DiscoveryOptions } from '../recipe/discovery/options.ts'
+export {
+  type ProjectFile,
+  type ProjectFiles,
+  type ProjectFilesOptions,
+  projectFiles,
+} from '../recipe/discovery/project-files.ts'
 export {
   type DiscoveredSkills,
   discoverSkills,

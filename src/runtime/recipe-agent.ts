@@ -1,6 +1,6 @@
 import path from 'node:path'
 import type { Agent } from '../agent/definition/agent.ts'
-import { anything, code, oneOf, orJust, readOptions, record, text } from '../base/options.ts'
+import { anything, code, flag, oneOf, orJust, readOptions, record, text } from '../base/options.ts'
 import { type Budget, checkBudget } from '../grant/budget.ts'
 import { checkGrant, type Grant } from '../grant/grant.ts'
 import type { Content } from '../graph/content.ts'
@@ -31,6 +31,11 @@ export interface RecipeAgentOptions extends Pick<RecipeOptions, 'parameters' | '
   readonly cwd?: string
   /** Where its extension `memory`, and that of its children, keeps what it is told, and whose it is. Default: as `memoryTools()`. */
   readonly memory?: MemoryToolsOptions
+  /**
+   * True: it is told what AGENTS.md, CLAUDE.md and their like say of the project in `cwd`, and so are the agents of files that it
+   * starts. They grant nothing. Default false; files that the command line runs are told.
+   */
+  readonly projectFiles?: boolean
   /** How it may start subagents, beside its own sub-recipes; false: not at all. */
   readonly subagents?: Omit<OpenOptions, 'mode' | 'cwd' | 'memory'> | false
 }
@@ -44,7 +49,7 @@ export async function recipeAgent(
   options: RecipeAgentOptions = {},
 ): Promise<Agent<Content | undefined, unknown>> {
   readOptions('recipeAgent()', options, OPTIONS)
-  const { grant, budget, mode = 'auto', model, subagents = {}, reading = 'strict' } = options
+  const { grant, budget, mode = 'auto', model, subagents = {}, reading = 'strict', projectFiles = false } = options
   if (grant !== undefined) checkGrant(grant, 'recipeAgent()')
   if (budget !== undefined) checkBudget(budget, 'recipeAgent()')
   const { parameters, ask, readFile, memory } = options
@@ -62,8 +67,10 @@ export async function recipeAgent(
   const cwd = path.resolve(options.cwd ?? process.cwd())
   const surfaces = surfacesOf(file)
   const shared = memory === undefined ? {} : { memory }
-  const open = subagents === false ? null : readOpenOptions({ surfaces, ...subagents, mode, cwd, ...shared })
-  const inline = await rootInline(file, { model: model ?? null, grant: grant ?? null, budget, mode, cwd, open, memory })
+  const spec = subagents === false ? null : readOpenOptions({ surfaces, ...subagents, mode, cwd, ...shared })
+  const open = spec !== null && projectFiles ? { ...spec, projectFiles } : spec
+  const root = { model: model ?? null, grant: grant ?? null, budget, mode, cwd, open, memory, projectFiles }
+  const inline = await rootInline(file, root)
   return asAgent<Content | undefined, unknown, unknown>(buildCore(inline, undefined, namedModel))
 }
 
@@ -91,5 +98,6 @@ const OPTIONS = {
   mode: oneOf(...MODE_NAMES),
   cwd: text,
   memory: record,
+  projectFiles: flag,
   subagents: orJust(false, record),
 }

@@ -12,6 +12,7 @@ import { agentForRequest, baseOf } from '../agent/build/asked-agent.ts'
 import { contextTurnsOf, profileOf } from '../agent/build/conversation-settings.ts'
 import { type AgentCore, type AnyAgent, isAgent } from '../agent/definition/agent.ts'
 import { promptIn } from '../agent/definition/agent-request.ts'
+import type { GuardVoice } from '../agent/definition/call-guards.ts'
 import type { ExtensionCore } from '../agent/definition/extension.ts'
 import { fileUseLayers } from '../agent/definition/file-layers.ts'
 import type { EnteringRun, ExtensionRuns } from '../agent/hooks/extension-runs.ts'
@@ -208,17 +209,22 @@ export class AgentDirectory implements Agents {
     return made.isEmpty ? null : made
   }
 
-  /** Hooks that a host gave to a child decide for all below it; `onChildTool` only watches. */
+  /** Hooks that a host gave to a child decide for all below it, and so do the guards of its file; `onChildTool` only watches. */
   hooksAbove(run: NodeRun): HooksAbove | null {
     if (!this.hasHooksForChildren || run.conversation.depth === 0) return null
     const deciding: Voice[] = []
     const watching: Voice[] = []
-    for (const host of hostsAbove(this, run)) this.addVoices(host, { deciding, watching })
-    return deciding.length + watching.length === 0 ? null : { deciding, watching }
+    const guards: GuardVoice[] = []
+    for (const host of hostsAbove(this, run)) this.addVoices(host, { deciding, watching, guards })
+    return deciding.length + watching.length + guards.length === 0 ? null : { deciding, watching, guards }
   }
 
-  private addVoices({ tree, turn, agent, toolName }: HostAbove, { deciding, watching }: VoiceLists): void {
+  private addVoices(host: HostAbove, { deciding, watching, guards }: VoiceLists): void {
+    const { tree, turn, agent, conversation, toolName } = host
     if (agent === undefined) return
+    if (agent.guards !== null) {
+      guards.push({ guards: agent.guards, layers: this.layers.of(agent, host, profileOf(conversation, this.profiles)) })
+    }
     const hooks = this.hooksOf(agent)
     this.parts.extensionRuns.enter(turn, agent.name, hooks)
     const place = { tree, runId: turn.id, nodeId: null, purpose: null, work: null }
@@ -240,7 +246,7 @@ export class AgentDirectory implements Agents {
   }
 
   make(definition: Json, host: AgentCore): AgentCore {
-    return this.loadedCode().makeCore(definition, host, (name) => this.modelNamed(name))
+    return this.guarded(this.loadedCode().makeCore(definition, host, (name) => this.modelNamed(name)))
   }
 
   modelNamed(name: string): Model {
@@ -313,7 +319,7 @@ export class AgentDirectory implements Agents {
     const key = keyOf(agent)
     if (found.has(key) || this.registry.has(agent)) return
     found.set(key, agent)
-    if (this.hooksOf(agent)?.has('onChildTool') === true) this.hasHooksForChildren = true
+    if (agent.guards !== null || this.hooksOf(agent)?.has('onChildTool') === true) this.hasHooksForChildren = true
     for (const source of this.toolkits.allBelow(agent)) this.collectSource(source, known)
     for (const below of backgroundAgents(agent.tools)) this.collect(below, known)
   }
@@ -395,9 +401,16 @@ export class AgentDirectory implements Agents {
       modelNamed: (name) => this.modelNamed(name),
     })
     if (core === undefined) return undefined
+    this.guarded(core)
     if (this.inline.size >= MOST_KEPT) this.inline.clear()
     this.inline.set(id, { hash: agent.hash, version, core })
     return core
+  }
+
+  /** An agent from a row is met before its children are: the layers of a child name its hosts. */
+  private guarded(agent: AgentCore): AgentCore {
+    if (agent.guards !== null) this.hasHooksForChildren = true
+    return agent
   }
 
   /** Takes the code that makes agents from rows: it is loaded with the code that runs nodes. */
@@ -418,6 +431,7 @@ export class AgentDirectory implements Agents {
 }
 
 interface VoiceLists {
+  readonly guards: GuardVoice[]
   readonly deciding: Voice[]
   readonly watching: Voice[]
 }

@@ -46,6 +46,17 @@ export function permit<R extends Request>(asker: Requester, request: R, input: J
   return answer ?? { verdict: 'allow', request }
 }
 
+/**
+ * Asks a person about a call on behalf of somebody who may only restrict it. Undefined where a person has said yes; a layer that
+ * denies whatever would be asked for denies this too.
+ */
+export function askFor(asker: Requester, about: Omit<ApprovalRequest, 'reason'>, reason: string): Refusal | undefined {
+  const answer = withAnswer(asker, { verdict: 'ask', by: null, reason }, about)
+  const strict = asker.layers.find(({ neverAsks }) => neverAsks === true)
+  if (answer === undefined || strict === undefined) return answer
+  return { verdict: 'deny', reason: `${reason}, and ${strict.by} denies what would be asked for` }
+}
+
 /** What is asked for together, and whether a person has said yes to all of it before. */
 export interface Together {
   readonly requests: readonly Request[]

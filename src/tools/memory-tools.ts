@@ -14,9 +14,15 @@ export interface MemoryToolsOptions {
    * person at this machine, have another together. `shared`: all have one.
    */
   readonly owners?: Owners
+  /** The agent whose memory it is, apart from those of all others. Default: the agents of an owner have one together. */
+  readonly agent?: string
 }
 
-export const MEMORY_OPTIONS: OptionRules<MemoryToolsOptions> = { directory: text, owners: oneOf(...OWNERS) }
+export const MEMORY_OPTIONS: OptionRules<MemoryToolsOptions> = {
+  directory: text,
+  owners: oneOf(...OWNERS),
+  agent: text,
+}
 
 export type MemoryToolName = 'memory_remember' | 'memory_recall' | 'memory_forget'
 
@@ -27,7 +33,7 @@ const MOST_SHOWN = 200
 /** Tools that remember from one run to the next: each owner of runs has a memory of its own, unless `owners` says otherwise. */
 export function memoryTools(options: MemoryToolsOptions = {}): Record<MemoryToolName, Tool> {
   const given = readOptions('memoryTools()', options, MEMORY_OPTIONS)
-  const files = filesIn(directoryOf(given), given.owners === 'shared')
+  const files = filesIn(given)
   const tools = {
     memory_remember: tool({
       description: 'Keeps something for later runs, under a category. Only what will be useful, and no secrets.',
@@ -79,13 +85,42 @@ export function memoryStoreOf(options: MemoryToolsOptions): OwnerStore {
 type FilesFor = (context: Partial<Pick<ToolContext, 'owner'>> | undefined) => Promise<MemoryFiles>
 
 /** Loaded at the first use, once: it serializes calls that write the same file. */
-function filesIn(directory: string, isShared: boolean): FilesFor {
+function filesIn(options: MemoryToolsOptions): FilesFor {
+  const { owners, agent } = options
+  const directory = directoryOf(options)
+  const ofAgent = agent === undefined ? [] : ['agents', encodeURIComponent(agent).replaceAll('.', '%2E')]
   let opened: Promise<MemoryFiles> | undefined
   return async (context) => {
     opened ??= import('./memory-file.ts').then(({ MemoryFiles }) => new MemoryFiles(directory))
     const all = await opened
     const owner = context?.owner ?? null
-    return isShared || !hasOwnFolder(owner) ? all : all.within(ownerFolder(owner))
+    const ofOwner = owners === 'shared' || !hasOwnFolder(owner) ? [] : ownerFolder(owner)
+    const folders = [...ofOwner, ...ofAgent]
+    return folders.length === 0 ? all : all.within(folders)
+  }
+}
+
+const MOST_TOLD = 200
+const MOST_TOLD_BYTES = 25_000
+
+/** Gives what was remembered, for an agent that is told it before it begins: the newest lines, and whether there are older ones. */
+export function rememberedBy(
+  options: MemoryToolsOptions,
+): (owner: string | null) => Promise<{ readonly text: string; readonly isCut: boolean }> {
+  const files = filesIn(options)
+  return async (owner) => {
+    const all = await files({ owner })
+    const found: Memory[] = []
+    for (const category of await all.categories()) found.push(...(await all.read(category)))
+    const lines = found.sort((a, b) => b.at - a.at).map(lineOf)
+    const kept: string[] = []
+    let bytes = 0
+    for (const line of lines.slice(0, MOST_TOLD)) {
+      bytes += Buffer.byteLength(line) + 1
+      if (bytes > MOST_TOLD_BYTES) break
+      kept.push(line)
+    }
+    return { text: kept.reverse().join('\n'), isCut: kept.length < lines.length }
   }
 }
 

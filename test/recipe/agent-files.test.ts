@@ -782,7 +782,7 @@ describe('what else files say', () => {
       { type: 'named', name: 'github' },
       { type: 'stdio', name: 'local', cmd: 'npx', args: ['-y', 'x@1.10'], envs: { MODE: 'a' }, envKeys: ['KEY'] },
     ])
-    expect(claude.properties).toEqual({ hooks: { Stop: [] } })
+    expect(claude.properties).toEqual({})
     expect(gemini).toMatchObject({
       title: 'A!',
       budget: { modelCalls: 9, wallMs: 120_000 },

@@ -95,6 +95,7 @@ export function defineAgent(given: Definition | CodeDefinition): AgentCore {
     reply,
     asked: null,
     protocol: null,
+    guards: null,
     inline: null,
     isModelOfFile: false,
     fileLayers: null,

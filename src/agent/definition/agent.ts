@@ -31,6 +31,7 @@ import type { ForeignTool } from '../../tools/from-ai-sdk-tool.ts'
 import type { McpServerOptions } from '../../tools/mcp/options.ts'
 import type { AgentRequest } from './agent-request.ts'
 import type { Briefing, BriefingPlan } from './briefing.ts'
+import type { CallGuards } from './call-guards.ts'
 import type { ExtensionCore } from './extension.ts'
 import type { FileLayers } from './file-layers.ts'
 import type { Hooks } from './hooks.ts'
@@ -306,6 +307,8 @@ export interface AgentCore {
   readonly asked: Prompt | null
   /** Its way of working, for an agent from a file; null: like any agent. */
   readonly protocol: AnswerProtocol | null
+  /** Programs of its file that look at its calls; null: none. */
+  readonly guards: CallGuards | null
   /** The definition that its conversation stores, for an agent made from a file or by a call. */
   readonly inline: InlineDefinition | null
   /** The restrictions of the file, for an agent made from a file. */

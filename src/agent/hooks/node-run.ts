@@ -36,6 +36,7 @@ import type { Telemetry } from '../../tool/telemetry.ts'
 import type { Logger } from '../../tool/tool.ts'
 import type { Toolkit } from '../../tool/toolkit.ts'
 import type { AgentCore } from '../definition/agent.ts'
+import type { GuardVoice } from '../definition/call-guards.ts'
 import type { CompactionSettings } from '../definition/compaction-settings.ts'
 import type { ExtensionCore } from '../definition/extension.ts'
 import type { EnteringRun, ExtensionRuns, HookPlace } from './extension-runs.ts'
@@ -87,6 +88,8 @@ export interface EagerWork {
 
 /** Hooks of hosts, the nearest first. */
 export interface HooksAbove {
+  /** Programs of their files: each may refuse a call. */
+  readonly guards: readonly GuardVoice[]
   /** May change a call. */
   readonly deciding: readonly Voice[]
   /** May only see it. */

@@ -1,6 +1,7 @@
 import { messageOf } from '../../base/error.ts'
 import { toJson } from '../../base/json.ts'
 import type { ToolCall } from '../../graph/content.ts'
+import type { PendingPermission } from '../../tool/invoke.ts'
 import { errorEnd, type ToolEnd, valueEnd } from '../../tool/result.ts'
 import {
   type AfterTool,
@@ -14,14 +15,48 @@ import { callHooks, placeOf } from './model-hooks.ts'
 import type { HooksAbove, NodeRun, Voice } from './node-run.ts'
 
 /**
- * Applies the `beforeTool` hooks one after the other; returns the changed call, or its end where one answers or refuses
- * it.
+ * Shows a call to the guards of files, then to the `beforeTool` hooks. A call that these hooks change is shown to the guards again:
+ * what runs is what the guards have seen.
  */
-export async function applyBeforeTool(
+export async function guardCall(
   run: NodeRun,
   call: ToolCall,
   above: HooksAbove | null,
-): Promise<ToolCall | ToolEnd> {
+): Promise<ToolCall | ToolEnd | PendingPermission> {
+  const guarded = await applyGuards(run, call, above)
+  if (!isCall(guarded)) return guarded
+  const hooked = await applyBeforeTool(run, guarded, above)
+  if (hooked === guarded || !isCall(hooked)) return hooked
+  const last = await applyGuards(run, hooked, above)
+  if (!isCall(last) || last === hooked) return last
+  return errorEnd('Refused: a hook of a file changes the call again that a hook of code has changed.')
+}
+
+function isCall(given: ToolCall | ToolEnd | PendingPermission): given is ToolCall {
+  return !('state' in given) && !('ask' in given)
+}
+
+/** The guards of the agent's own file, then those of its hosts. A guard that fails refuses the call. */
+async function applyGuards(
+  run: NodeRun,
+  call: ToolCall,
+  above: HooksAbove | null,
+): Promise<ToolCall | ToolEnd | PendingPermission> {
+  const own = run.agent.guards === null ? [] : [{ guards: run.agent.guards, layers: run.layers }]
+  let guarded = call
+  for (const { guards, layers } of [...own, ...(above?.guards ?? [])]) {
+    const given = await guards.before({ ...run, layers }, guarded)
+    if (!isCall(given)) return given
+    guarded = given
+  }
+  return guarded
+}
+
+/**
+ * Applies the `beforeTool` hooks one after the other; returns the changed call, or its end where one answers or refuses
+ * it.
+ */
+async function applyBeforeTool(run: NodeRun, call: ToolCall, above: HooksAbove | null): Promise<ToolCall | ToolEnd> {
   const own = (run.hooks?.of('beforeTool') ?? []).map((extension) => ({ extension, place: placeOf(run) }))
   let hooked: ToolCall | ToolEnd = call
   for (const voice of [...own, ...(above?.deciding ?? [])]) {
@@ -74,8 +109,9 @@ function describeValue(value: unknown): string {
 }
 
 /** Applies the `afterTool` hooks. If one fails whose extension wants that, the result is withheld. */
-export async function applyAfterTool(run: NodeRun, end: ToolEnd): Promise<ToolEnd> {
+export async function applyAfterTool(run: NodeRun, given: ToolEnd): Promise<ToolEnd> {
   const call = run.node.input.call
+  const end = run.agent.guards === null ? given : await run.agent.guards.after(run, given)
   if (call === undefined || run.hooks?.has('afterTool') !== true || end.state !== 'finished') return end
   let hooked = end
   try {

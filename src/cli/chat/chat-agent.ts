@@ -16,7 +16,7 @@ export const ASSISTANT: AgentFile = {
   instructions: INSTRUCTIONS,
 }
 
-type Choices = ReturnType<typeof compatOf> & { readonly grant?: CallGrant }
+type Choices = ReturnType<typeof compatOf> & { readonly grant?: CallGrant; readonly projectFiles?: boolean }
 
 /**
  * Makes the agent of a chat. It can delegate to every definition found from this folder; the list is read anew each
@@ -25,9 +25,14 @@ type Choices = ReturnType<typeof compatOf> & { readonly grant?: CallGrant }
 export function chatAgent(
   definition: AgentFile,
   model: string,
-  { subagents, grant = {} }: Choices = {},
+  { subagents, grant = {}, projectFiles = false }: Choices = {},
 ): Promise<AnyAgent> {
-  return agentOf(definition, { model, grant, subagents: { ...subagents, surfaces: ['delegate'], discover: true } })
+  return agentOf(definition, {
+    model,
+    grant,
+    projectFiles,
+    subagents: { ...subagents, surfaces: ['delegate'], discover: true },
+  })
 }
 
 const NAMED = 20

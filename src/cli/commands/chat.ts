@@ -9,7 +9,7 @@ import { ASSISTANT, chatAgent, isExit, type KnownNames, localReply, mentions } f
 import { ChatView, readMessage, showLastRounds } from '../chat/chat-view.ts'
 import { type Call, CliError, EXIT, listOption, textOption } from '../command/command.ts'
 import { modelFor, provideSecrets } from '../definition/input.ts'
-import { callGrant, compatOf, loadFor, refuseFileOptions } from '../definition/load.ts'
+import { callGrant, compatOf, loadFor, refuseFileOptions, tellsProject } from '../definition/load.ts'
 import { type ModuleAgent, moduleAgentFor } from '../definition/module-agent.ts'
 import { printNotices } from '../definition/notices.ts'
 import { findConversation, shortId } from '../store/find-run.ts'
@@ -45,7 +45,7 @@ export async function chat(call: Call): Promise<number> {
   const definition = call.words[0] === undefined ? ASSISTANT : await loadFor(call)
   printNotices(definition, call.env)
   const model = await modelFor(definition, textOption(call, 'model'))
-  const agent = await chatAgent(definition, model, { ...compat, grant })
+  const agent = await chatAgent(definition, model, { ...compat, grant, projectFiles: tellsProject(call) })
   await provideSecrets(agent, call.env)
   const { name } = agent
   return new ChatLoop(call, { agent, name, model, definition, folder: process.cwd() }).hold()

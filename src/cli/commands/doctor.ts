@@ -11,7 +11,7 @@ import {
 import { diskFiles } from '../../doors/tools.ts'
 import { isPostgresUrl } from '../../store/postgres/index.ts'
 import { type Call, EXIT, isSet } from '../command/command.ts'
-import { noticeLine, noticeStyle } from '../definition/notices.ts'
+import { isTold, noticeLine, noticeStyle } from '../definition/notices.ts'
 import { exposedFiles } from '../serve/exposed-files.ts'
 import { storePath } from '../store/open-store.ts'
 import { plural } from '../terminal/amounts.ts'
@@ -104,12 +104,12 @@ function stateOf({ isUsable, shadowedBy }: CheckedDefinition, paint: Paint): str
   return shadowedBy === null ? '' : `  ${paint('yellow', `shadowed by ${shownPath(shadowedBy)}`)}`
 }
 
-/** Formats the notices of a definition. Notes appear only if everything is asked for (`isWhole`). */
+/** Formats the notices of a definition. Notes that leave nothing out appear only if everything is asked for (`isWhole`). */
 function remarks({ notices, file }: CheckedDefinition, { paint, isWhole }: ReportStyle): string {
   const style = noticeStyle(process.stdout, paint)
   const indented = { ...style, room: { ...style.room, from: 2 } }
   return notices
-    .filter(({ level }) => isWhole || level !== 'note')
+    .filter((notice) => isWhole || isTold(notice))
     .map(
       (notice) =>
         `  ${noticeLine(notice, notice.file === file ? path.basename(file) : shownPath(notice.file), indented)}`,

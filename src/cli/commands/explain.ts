@@ -4,11 +4,12 @@ import {
   extensionSources,
   type ModelUse,
   modelUse,
+  projectFiles,
   shownExtension,
 } from '../../doors/recipe.ts'
 import { type Call, CliError, EXIT, isSet, textOption } from '../command/command.ts'
 import { inputFor } from '../definition/input.ts'
-import { agentOf, compatOf, loadFor, refuseFileOptions, rootGrant } from '../definition/load.ts'
+import { agentOf, compatOf, loadFor, refuseFileOptions, rootGrant, tellsProject } from '../definition/load.ts'
 import { isModule } from '../definition/module-agent.ts'
 import { printNotices, relativePath } from '../definition/notices.ts'
 import { explainModule } from '../explain/explain-module.ts'
@@ -41,9 +42,11 @@ export async function explain(call: Call): Promise<number> {
   const agent = await agentOf(withoutServers(model === null ? modelless(asked) : asked), {
     ...(model === null ? {} : { model }),
     ...compat,
+    projectFiles: tellsProject(call),
   })
+  const project = tellsProject(call) ? (await projectFiles(definition)).files.map(({ file }) => file) : []
   const first = await firstRequest(agent, await inputFor(asked, call))
-  const sight: FileFacts = { definition, use, first, bound: costBound(model, first) }
+  const sight: FileFacts = { definition, use, first, project, bound: costBound(model, first) }
   await write(isSet(call, 'json') ? jsonLine(asJson(sight)) : asText(sight, painter(process.stdout, call.env)))
   return first.request === null ? EXIT.other : EXIT.completed
 }
@@ -76,6 +79,8 @@ interface FileFacts {
   readonly use: ModelUse
   readonly first: FirstRequest
   readonly bound: CostBound
+  /** The files of the project that it is told. */
+  readonly project: readonly string[]
 }
 
 function modelUseFor(definition: AgentFile, named: string | undefined): ModelUse {
@@ -83,7 +88,7 @@ function modelUseFor(definition: AgentFile, named: string | undefined): ModelUse
   return { ...modelUse({ ...definition, model: named, provider: null }), where: '--model' }
 }
 
-function asJson({ definition, use, first, bound }: FileFacts): object {
+function asJson({ definition, use, first, bound, project }: FileFacts): object {
   const { request, limits, spend, trouble } = first
   return {
     file: definition.file,
@@ -100,12 +105,15 @@ function asJson({ definition, use, first, bound }: FileFacts): object {
     limits: { ...limits, ...(spend?.limit ?? {}) },
     costBound: bound,
     extensions: definition.extensions?.map(shownExtension) ?? null,
+    hooks: definition.hooks,
+    memory: definition.memory,
+    projectFiles: project,
     trouble,
   }
 }
 
 function asText(sight: FileFacts, paint: Paint): string {
-  const { definition, use, first, bound } = sight
+  const { definition, use, first, bound, project } = sight
   const { limits, request, trouble } = first
   const rows: readonly (readonly [string, string])[] = [
     ['file', `${relativePath(definition.file)} (${definition.dialect})`],
@@ -113,6 +121,8 @@ function asText(sight: FileFacts, paint: Paint): string {
     ['settings', JSON.stringify(request?.settings ?? definition.settings)],
     ['limits', limitsText(limits)],
     ['cost', bound.usd === null ? `no bound: ${bound.how}` : `at most ${money(bound.usd)}: ${bound.how}`],
+    ...(project.length === 0 ? [] : [['project', project.map(relativePath).join(', ')] as const]),
+    ...(definition.memory === null ? [] : [['memory', memoryText(definition.memory)] as const]),
   ]
   const facts = factLines(rows, paint)
   return [
@@ -121,6 +131,7 @@ function asText(sight: FileFacts, paint: Paint): string {
     section('Grant of the file, which narrows it', grantLines(definition.grant ?? {}), paint),
     section(`Tools (${request?.tools.length ?? 0})`, toolLines(first), paint),
     section('Extensions', extensionLines(definition), paint),
+    section('Hooks', hookLines(definition), paint),
     section('System prompt', systemOf(first), paint),
     section('First message', userOf(first), paint),
     section('It would fail before that', trouble ?? '', paint),
@@ -142,6 +153,19 @@ function toolLines({ request }: FirstRequest): string {
   const width = Math.min(32, Math.max(0, ...tools.map(({ name }) => name.length)))
   return tools
     .map(({ name, description }) => cut(`${name.padEnd(width)}  ${oneLine(description)}`, outputColumns() - 3))
+    .join('\n')
+}
+
+function memoryText(memory: NonNullable<AgentFile['memory']>): string {
+  return memory === 'user' ? 'of its own, in every project' : 'of its own, in this project'
+}
+
+function hookLines({ hooks }: AgentFile): string {
+  return hooks
+    .map(({ event, matcher, command, args, seconds }) => {
+      const program = [command, ...(args ?? [])].join(' ')
+      return oneLine(`${event}${matcher === '' ? '' : ` of ${matcher}`}: ${program} (at most ${seconds} s)`)
+    })
     .join('\n')
 }
 

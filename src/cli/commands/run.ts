@@ -4,7 +4,7 @@ import { diskFiles } from '../../doors/tools.ts'
 import { type AnyAgent, createRuntime, type Id, type Json, type RuntimeOptions } from '../../index.ts'
 import { type Call, CliError, EXIT, isSet, textOption } from '../command/command.ts'
 import { inputFor, modelFor, parametersOf, provideSecrets } from '../definition/input.ts'
-import { agentOf, callGrant, compatOf, loadFor, refuseFileOptions } from '../definition/load.ts'
+import { agentOf, callGrant, compatOf, loadFor, refuseFileOptions, tellsProject } from '../definition/load.ts'
 import { asAgentFile, type ModuleAgent, moduleAgentFor } from '../definition/module-agent.ts'
 import { printNotices } from '../definition/notices.ts'
 import { clientFor } from '../store/open-desk.ts'
@@ -44,7 +44,7 @@ async function runFile(call: Call): Promise<number> {
   // first.
   const said = canAsk() ? undefined : await inputFor(definition, call)
   const model = await modelFor(definition, textOption(call, 'model'))
-  const agent = await agentOf(definition, { model, ...compat, grant })
+  const agent = await agentOf(definition, { model, ...compat, grant, projectFiles: tellsProject(call) })
   await provideSecrets(agent, call.env)
   const input = said === undefined ? await inputFor(definition, call) : said
   const options = { files: diskFiles({ workspace: process.cwd() }) }

@@ -8,12 +8,13 @@ import {
   loadDefinition,
   missingAgents,
   noticesOf,
+  projectFiles,
   type RecipeAgentOptions,
   readDefinition,
   recipeAgent,
 } from '../../doors/recipe.ts'
 import type { AnyAgent, Grant } from '../../index.ts'
-import { type Call, CliError, EXIT, listOption, textOption } from '../command/command.ts'
+import { type Call, CliError, EXIT, isSet, listOption, textOption } from '../command/command.ts'
 import { askLine, canAsk } from '../terminal/ask-line.ts'
 import { oneLine } from '../terminal/clean.ts'
 import { checkKeys, missingError, missingOf, parametersOf, questionOf } from './input.ts'
@@ -36,10 +37,17 @@ export async function loadFor(call: Call): Promise<AgentFile> {
     const values = new Map(given)
     for (const parameter of missing) values.set(parameter.key, await askLine(questionOf(parameter)))
     const definition = await loadDefinition(file, { parameters: Object.fromEntries(values) })
-    return { ...definition, notices: [...definition.notices, ...(await missingAgents(definition, { env: call.env }))] }
+    const agents = await missingAgents(definition, { env: call.env })
+    const project = tellsProject(call) ? (await projectFiles(definition)).notices : []
+    return { ...definition, notices: [...definition.notices, ...agents, ...project] }
   } catch (error) {
     throw asUsageError(error)
   }
+}
+
+/** Tells whether the agents of files are told what AGENTS.md, CLAUDE.md and their like say. */
+export function tellsProject(call: Call): boolean {
+  return !isSet(call, 'no-project-files')
 }
 
 /** Finds the file that a word means: a path, or the name of a definition found from this folder. */
@@ -82,7 +90,13 @@ function isPath(word: string): boolean {
 /** Builds the agent of a definition, in this folder. `model` replaces the model that the file names. */
 export async function agentOf(
   definition: AgentFile,
-  { model, subagents, memory, grant = {} }: Omit<RecipeAgentOptions, 'grant'> & { readonly grant?: CallGrant } = {},
+  {
+    model,
+    subagents,
+    memory,
+    projectFiles: tellsFiles = false,
+    grant = {},
+  }: Omit<RecipeAgentOptions, 'grant'> & { readonly grant?: CallGrant } = {},
 ): Promise<AnyAgent> {
   try {
     return (await recipeAgent(definition, {
@@ -90,6 +104,7 @@ export async function agentOf(
       ...(model === undefined ? {} : { model }),
       ...(subagents === undefined ? {} : { subagents }),
       ...(memory === undefined ? {} : { memory }),
+      projectFiles: tellsFiles,
     })) as AnyAgent
   } catch (error) {
     throw asUsageError(error)

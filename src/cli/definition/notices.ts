@@ -44,8 +44,13 @@ export function printNotices({ notices, file, grant }: AgentFile, env: NodeJS.Pr
     process.stderr.write(noticeLine(notice, relativePath(file), style))
   }
   for (const notice of notices) {
-    if (notice.level !== 'note') process.stderr.write(noticeLine(notice, relativePath(notice.file), style))
+    if (isTold(notice)) process.stderr.write(noticeLine(notice, relativePath(notice.file), style))
   }
+}
+
+/** Notes tell how a file was read; those that leave out a part of it are told as warnings are. */
+export function isTold({ level, code }: Notice): boolean {
+  return level !== 'note' || code === 'ignored' || code === 'unknown_key'
 }
 
 const COLOURS: Readonly<Record<Notice['level'], Colour>> = { error: 'red', warning: 'yellow', note: 'dim' }

@@ -2,7 +2,7 @@ import { diskFiles } from '../../doors/tools.ts'
 import type { AnyAgent, Runtime, RuntimeOptions } from '../../index.ts'
 import { type Call, CliError, EXIT, textOption } from '../command/command.ts'
 import { modelFor, provideSecrets } from '../definition/input.ts'
-import { agentOf, loadFor } from '../definition/load.ts'
+import { agentOf, loadFor, tellsProject } from '../definition/load.ts'
 import { isModule, loadModule, type WorkerOptions } from '../definition/module-agent.ts'
 import { printNotices } from '../definition/notices.ts'
 import { oneLine } from '../terminal/clean.ts'
@@ -53,7 +53,8 @@ async function agentOfFile(call: Call): Promise<AnyAgent> {
   printNotices(definition, call.env)
   const model = await modelFor(definition, textOption(call, 'model'))
   const owners = ownersOf(call, 'memory')
-  const agent = await agentOf(definition, { model, ...(owners === undefined ? {} : { memory: { owners } }) })
+  const memory = owners === undefined ? {} : { memory: { owners } }
+  const agent = await agentOf(definition, { model, ...memory, projectFiles: tellsProject(call) })
   await provideSecrets(agent, call.env)
   return agent
 }

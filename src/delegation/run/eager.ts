@@ -1,5 +1,5 @@
 import type { EagerWork, NodeRun } from '../../agent/hooks/node-run.ts'
-import { applyBeforeTool, showCall } from '../../agent/hooks/tool-hooks.ts'
+import { guardCall, showCall } from '../../agent/hooks/tool-hooks.ts'
 import { messageOf } from '../../base/error.ts'
 import { sha256 } from '../../base/hash.ts'
 import { deriveIds } from '../../base/id.ts'
@@ -86,9 +86,10 @@ export class EagerChildren implements EagerWork {
   private async hooked({ name }: Offer, eager: EagerItem): Promise<EagerItem | { readonly refused: string }> {
     const { run } = this
     const above = run.conversation.depth === 0 ? null : run.home.agents.hooksAbove(run)
-    if (run.hooks?.has('beforeTool') !== true && above === null) return eager
+    if (run.hooks?.has('beforeTool') !== true && run.agent.guards === null && above === null) return eager
     const call = { id: eager.taskId, name, input: eager.item }
-    const hooked = await applyBeforeTool(run, call, above)
+    const hooked = await guardCall(run, call, above)
+    if ('ask' in hooked) return { refused: hooked.ask.reason }
     if ('state' in hooked) return { refused: textOf(hooked.output?.content ?? '') }
     showCall(run, hooked, above?.watching ?? [])
     return hooked === call ? eager : { ...eager, item: hooked.input }

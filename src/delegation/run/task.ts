@@ -40,7 +40,7 @@ export function runTask(run: NodeRun): void | Promise<void> {
   const { call } = run.node.input
   if (isEager(run.node)) return runItem(run)
   const above = run.home.agents.hooksAbove(run)
-  const isPlain = run.hooks?.has('beforeTool') !== true && above === null
+  const isPlain = run.hooks?.has('beforeTool') !== true && above === null && run.agent.guards === null
   if (isPlain || call === undefined || call.invalid !== undefined) return runCall(run)
   return runHooked(run, call, above)
 }
@@ -50,8 +50,9 @@ const toolHooks = () => import('../../agent/hooks/tool-hooks.ts')
 
 /** Runs a call through hooks: the agent's own first, then those it inherits from its hosts. */
 async function runHooked(run: NodeRun, call: ToolCall, above: HooksAbove | null): Promise<void> {
-  const { applyBeforeTool, showCall } = await toolHooks()
-  const hooked = await applyBeforeTool(run, call, above)
+  const { guardCall, showCall } = await toolHooks()
+  const hooked = await guardCall(run, call, above)
+  if ('ask' in hooked) return commitAsk(run, hooked.ask)
   if ('state' in hooked) return commitEnd(run, hooked)
   showCall(run, hooked, above?.watching ?? [])
   if (hooked === call) return runCall(run)
@@ -95,7 +96,8 @@ async function runTool(run: NodeRun, entry: ToolEntry | undefined): Promise<void
 async function finish(run: NodeRun, end: ToolEnd | PendingPermission | undefined): Promise<void> {
   if (end === undefined) return
   if ('ask' in end) return commitAsk(run, end.ask)
-  await commitEnd(run, run.hooks === null ? end : await (await toolHooks()).applyAfterTool(run, end))
+  const isPlain = run.hooks === null && run.agent.guards === null
+  await commitEnd(run, isPlain ? end : await (await toolHooks()).applyAfterTool(run, end))
 }
 
 function delegateTask(run: NodeRun, entry: SubagentEntry): void | Promise<void> {
@@ -177,7 +179,8 @@ export function readyChildren(before: NodeRun, expansion: Expansion): readonly R
 function childrenAtOnce(before: NodeRun, { answer, tasks, ids }: Expansion): readonly ReadyChild[] {
   if (tasks.length > MOST_CALLS || !stillHolds(before)) return NONE
   const { home, tree } = before
-  if (before.hooks?.has('beforeTool') === true || home.agents.hooksAbove(before) !== null) return NONE
+  if (before.hooks?.has('beforeTool') === true || before.agent.guards !== null) return NONE
+  if (home.agents.hooksAbove(before) !== null) return NONE
   const node = tree.node(before.node.id)
   const turn = tree.turn(before.turn.id)
   if (node === undefined || turn === undefined) return NONE

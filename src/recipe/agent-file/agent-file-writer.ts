@@ -3,7 +3,7 @@ import type { Json } from '../../base/json.ts'
 import { matchName } from '../../grant/match.ts'
 import { splitRule } from '../../grant/rule.ts'
 import type { AgentFile } from './agent-file.ts'
-import { serverNeeds } from './mcp-servers.ts'
+import { ownNeeds } from './mcp-servers.ts'
 import { modelOf } from './names.ts'
 import { type Slash, writtenPattern } from './patterns.ts'
 import type { ExtensionConfig } from './recipe.ts'
@@ -101,7 +101,7 @@ export class AgentFileWriter {
     if (use === undefined) return null
     const patterns = patternsIn(use, domain)
     if (patterns.some((pattern) => pattern === '*' || pattern === '**')) return null
-    const needs = serverNeeds(this.agent.extensions)
+    const needs = ownNeeds(this.agent)
     const own = domain === 'exec' ? needs.exec : domain === 'net' ? needs.net : []
     return this.foreign(
       domain,

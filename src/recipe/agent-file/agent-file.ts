@@ -13,6 +13,7 @@ import type { Budget } from '../../grant/budget.ts'
 import type { Grant } from '../../grant/grant.ts'
 import type { ModelSettings } from '../../model/model.ts'
 import type { Notice } from '../text/notice.ts'
+import type { FileHook } from './file-hook.ts'
 import type { ExtensionConfig, RecipeParameter, RetryConfig, SubRecipe } from './recipe.ts'
 
 /** One agent as a file describes it, in any dialect. It is plain JSON, so that a row can hold it. */
@@ -48,6 +49,12 @@ export interface AgentFile {
   readonly grant: Grant | null
   /** Whether requests that would ask a person are denied instead. */
   readonly neverAsks: boolean
+  /** Programs that look at its calls and its end, and may refuse them. */
+  readonly hooks: readonly FileHook[]
+  /** Whether it remembers from run to run, and where that counts: everywhere, or in this project. Null: it does not. */
+  readonly memory: AgentMemory | null
+  /** True: it is not told what AGENTS.md, CLAUDE.md and their like say of the project. */
+  readonly omitsProjectFiles: boolean
   /** The sandbox of programs in the file's own program. Nothing sandboxes them here. */
   readonly sandbox: 'workspace-write' | null
   readonly budget: Budget | null
@@ -69,6 +76,9 @@ export interface AgentFile {
   /** Everything that was mapped, repaired, tightened or left out. */
   readonly notices: readonly Notice[]
 }
+
+export const AGENT_MEMORIES = ['user', 'project', 'local'] as const
+export type AgentMemory = (typeof AGENT_MEMORIES)[number]
 
 /** Something that a file asks for and that is not given here. */
 export interface UnmetDemand {
@@ -111,6 +121,9 @@ export const EMPTY_AGENT_FILE: AgentFile = {
   skills: [],
   grant: null,
   neverAsks: false,
+  hooks: [],
+  memory: null,
+  omitsProjectFiles: false,
   sandbox: null,
   budget: null,
   briefing: null,

@@ -20,7 +20,7 @@ import { type Fields, ownValue } from '../text/fields.ts'
 import type { NoticeReport } from '../text/notice.ts'
 import { jsonOf } from '../text/tree.ts'
 import { type AgentFile, EMPTY_AGENT_FILE } from './agent-file.ts'
-import { matchServerTools, readServers, type ServerReading, serverNeeds, serverToolsDenied } from './mcp-servers.ts'
+import { matchServerTools, ownNeeds, readServers, type ServerReading, serverToolsDenied } from './mcp-servers.ts'
 import { closestRestriction, nameByPath } from './names.ts'
 import { MOST_RULES, Narrowing, readPaths } from './patterns.ts'
 import {
@@ -302,7 +302,7 @@ export class AgentFileDraft {
   }
 
   private wholeGrant(): Grant | null {
-    const narrowed = this.narrowing.grant(serverNeeds(this.agent.extensions))
+    const narrowed = this.narrowing.grant(ownNeeds(this.agent))
     const count = [this.ownGrant, narrowed].flatMap((grant) => Object.values(grant ?? {}).flat()).length
     if (count <= MOST_RULES) return combineGrants(this.ownGrant, narrowed)
     this.tooManyRules(null)
@@ -339,13 +339,15 @@ export class AgentFileDraft {
     const { extensions, tools } = this.agent
     if (extensions === null) return
     const servers = extensions.map(({ name }) => name)
-    const ours = (find: typeof matchServerTools) => (pattern: string) => {
-      const found = find(pattern, servers).map(({ server, tool }) => `${sourceName(server)}__${tool}`)
+    // Tools of toolkits have no server before their names.
+    const started = extensions.filter(({ type }) => type !== 'builtin').map(({ name }) => name)
+    const ours = (find: typeof matchServerTools, among: readonly string[]) => (pattern: string) => {
+      const found = find(pattern, among).map(({ server, tool }) => `${sourceName(server)}__${tool}`)
       return found.length === 0 ? [pattern] : found
     }
     const denied = tools.deny.flatMap((pattern) => serverToolsDenied(pattern, servers))
-    const deny = [...new Set(tools.deny.flatMap(ours(serverToolsDenied)))]
-    this.agent.tools = { allow: tools.allow?.flatMap(ours(matchServerTools)) ?? null, deny }
+    const deny = [...new Set(tools.deny.flatMap(ours(serverToolsDenied, servers)))]
+    this.agent.tools = { allow: tools.allow?.flatMap(ours(matchServerTools, started)) ?? null, deny }
     this.agent.extensions = extensions.map((extension) => {
       const named = denied.filter(({ server }) => server === extension.name).map(({ tool }) => tool)
       const excludedTools = [...new Set([...(extension.excludedTools ?? []), ...named])]

@@ -11,6 +11,8 @@ import { serverVariables, variablesIn } from '../../tools/mcp/environment.ts'
 import { Fields } from '../text/fields.ts'
 import type { NoticeReport } from '../text/notice.ts'
 import { entryOf, isAbsent, type TextMap, type TextTree } from '../text/tree.ts'
+import type { AgentFile } from './agent-file.ts'
+import { wordsOfHook } from './file-hook.ts'
 import { closestKey, correctKeys } from './names.ts'
 import type { OwnNeeds } from './patterns.ts'
 import type { ExtensionConfig, StdioExtension } from './recipe.ts'
@@ -443,13 +445,16 @@ const BARE = /\$([A-Za-z_]\w*)/g
 const BARE_ALONE = /^\$([A-Za-z_]\w*)$/
 
 /**
- * Lists the command lines and hosts of the MCP servers a file brings along. Its limits apply to its tools, not to
- * these.
+ * Lists the command lines and hosts of the MCP servers and hooks that a file brings along. Its limits apply to its tools, not
+ * to these.
  */
-export function serverNeeds(extensions: readonly ExtensionConfig[] | null): OwnNeeds {
+export function ownNeeds({ extensions, hooks }: Pick<AgentFile, 'extensions' | 'hooks'>): OwnNeeds {
   const all = (extensions ?? []).filter(({ excludedTools = [] }) => !excludedTools.includes('*'))
   return {
-    exec: all.flatMap((extension) => (extension.type === 'stdio' ? [commandLineOf(extension)] : [])),
+    exec: [
+      ...all.flatMap((extension) => (extension.type === 'stdio' ? [commandLineOf(extension)] : [])),
+      ...hooks.map((hook) => quoteWords(wordsOfHook(hook))),
+    ],
     net: all.flatMap((extension) => (extension.type === 'streamable_http' ? hostOf(extension.uri) : [])),
   }
 }

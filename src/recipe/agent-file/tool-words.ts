@@ -37,6 +37,7 @@ export const FIND: readonly string[] = ['search_files', 'list_directory']
 export const SEARCH: readonly string[] = ['search_files', 'search_text']
 export const LIST: readonly string[] = ['list_directory', 'list_directory_with_sizes', 'tree']
 export const CHECKLIST: readonly string[] = ['todo_write', 'todo_read']
+export const MEMORY: readonly string[] = ['memory_remember', 'memory_recall', 'memory_forget']
 export const SKILLS: readonly string[] = ['skills_list', 'skills_load', 'skills_read']
 
 /** Changes to files that other programs make with their words for writing, or not at all. */
@@ -46,7 +47,7 @@ const OTHER_CHANGES: readonly string[] = ['delete_file', 'create_directory', 'mo
 export const OUR_TOOLS: readonly string[] = [
   ...new Set([...READ, ...FIND, ...SEARCH, ...LIST, ...CHECKLIST, ...SKILLS]),
   ...['write_file', 'edit_file', ...OTHER_CHANGES, 'shell'],
-  ...['memory_remember', 'memory_recall', 'memory_forget', 'read_result', 'reset_tools', 'subagent', 'load'],
+  ...[...MEMORY, 'read_result', 'reset_tools', 'subagent', 'load'],
 ]
 
 /** Maps words for tools that do not exist here to tools of the same name. */

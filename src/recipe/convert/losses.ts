@@ -16,7 +16,7 @@ export function findLosses(before: AgentFile, after: AgentFile): readonly string
 
 const PARTS = [
   ...(['settings', 'extensions', 'skills', 'briefing', 'input', 'output', 'retry'] as const),
-  ...(['parameters', 'subRecipes', 'isBackground', 'isHidden'] as const),
+  ...(['parameters', 'subRecipes', 'isBackground', 'isHidden', 'hooks', 'memory'] as const),
 ] satisfies readonly (keyof AgentFile)[]
 
 function lostParts(before: AgentFile, after: AgentFile): string[] {

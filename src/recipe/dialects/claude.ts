@@ -1,6 +1,9 @@
+import { AGENT_MEMORIES } from '../agent-file/agent-file.ts'
 import type { AgentFileWriter } from '../agent-file/agent-file-writer.ts'
 import type { AgentFileDraft } from '../agent-file/draft.ts'
-import { CHECKLIST, FIND, LIST, missingTools, READ, SEARCH, SKILLS } from '../agent-file/tool-words.ts'
+import { readHooks, writtenHooks } from '../agent-file/hooks.ts'
+import { builtinExtension } from '../agent-file/recipe.ts'
+import { CHECKLIST, FIND, LIST, MEMORY, missingTools, READ, SEARCH, SKILLS } from '../agent-file/tool-words.ts'
 import { isAbsent } from '../text/tree.ts'
 import type { AgentDialect } from './dialect.ts'
 
@@ -33,6 +36,8 @@ export const claude: AgentDialect = {
     ...missingTools('TaskCreate', 'TaskGet', 'TaskList', 'TaskOutput', 'TaskStop', 'TaskUpdate', 'SendMessage'),
     ...missingTools('TeamCreate', 'TeamDelete', 'ToolSearch'),
   },
+  projectFiles: [['CLAUDE.md', '.claude/CLAUDE.md'], ['CLAUDE.local.md']],
+  importsFiles: true,
   serverWord: (server, tool) => `mcp__${server}__${tool}`,
   read(draft) {
     draft.common()
@@ -48,7 +53,10 @@ export const claude: AgentDialect = {
     readPermissionMode(draft)
     draft.keep('color')
     readIsolation(draft)
-    draft.ignore(['hooks', 'memory'], 'there is nothing of the kind here')
+    readHooks(draft)
+    readMemory(draft)
+    draft.agent.omitsProjectFiles = draft.flag('omitClaudeMd')
+    draft.ignore(['observer', 'autoCompactWindow'], 'there is nothing of the kind here')
   },
   write(writing) {
     const { agent } = writing
@@ -63,8 +71,25 @@ export const claude: AgentDialect = {
       skills: writing.list(agent.skills),
       background: agent.isBackground || undefined,
       initialPrompt: writing.prompt(),
+      hooks: writtenHooks(agent.hooks),
+      memory: agent.memory ?? undefined,
+      omitClaudeMd: agent.omitsProjectFiles || undefined,
     }
   },
+}
+
+/** Reads the memory. The tools for it are the agent's, whatever its list of tools says. */
+function readMemory(draft: AgentFileDraft): void {
+  const tree = draft.tree('memory')
+  if (isAbsent(tree)) return
+  const said = tree.kind === 'leaf' ? tree.text.trim() : ''
+  const memory = AGENT_MEMORIES.find((one) => one === said)
+  if (memory === undefined)
+    return draft.demand(`memory${said === '' ? '' : `: ${said}`}`, 'memory', 'a memory in a form that is not known')
+  draft.agent.memory = memory
+  const { tools, extensions } = draft.agent
+  draft.agent.extensions = [...(extensions ?? []), builtinExtension('memory')]
+  if (tools.allow !== null) draft.agent.tools = { ...tools, allow: [...new Set([...tools.allow, ...MEMORY])] }
 }
 
 /** Reads the isolation: nothing here gives an agent a copy of the files, so a file that asks for one is not started. */

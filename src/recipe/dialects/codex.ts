@@ -11,6 +11,7 @@ export const codex: AgentDialect = {
   signs: [],
   models: ['openai'],
   toolWords: {},
+  projectFiles: [['AGENTS.override.md', 'AGENTS.md']],
   serverWord: (server, tool) => `${server}__${tool}`,
   read(draft) {
     draft.common()

@@ -47,6 +47,12 @@ export interface AgentDialect {
   readonly variables?: Spelling
   /** The meaning of a leading slash in its patterns. Default: the project. */
   readonly slash?: Slash
+  /**
+   * What its program reads of a project in each folder: of each list the first file that there is. Default: AGENTS.md.
+   */
+  readonly projectFiles?: readonly (readonly string[])[]
+  /** True if `@path` in these files brings in another one. */
+  readonly importsFiles?: boolean
   /** Writes a tool of an MCP server; `*` means all its tools. */
   readonly serverWord: (server: string, tool: string) => string
   /** Fills a draft from the keys of a file. The instructions already hold the body of the file. */

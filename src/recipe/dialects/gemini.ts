@@ -28,6 +28,8 @@ export const gemini: AgentDialect = {
     google_web_search: ['web_search'],
     ...missingTools('ask_user', 'enter_plan_mode', 'exit_plan_mode'),
   },
+  projectFiles: [['GEMINI.md']],
+  importsFiles: true,
   serverWord: (server, tool) => (server === '*' ? 'mcp_*' : `mcp_${server}_${tool}`),
   read(draft) {
     draft.common()

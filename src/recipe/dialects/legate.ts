@@ -1,4 +1,5 @@
 import type { Json } from '../../base/json.ts'
+import { readHooks, writtenHooks } from '../agent-file/hooks.ts'
 import { nameByPath } from '../agent-file/names.ts'
 import { OUR_TOOLS } from '../agent-file/tool-words.ts'
 import { readSandbox } from './codex.ts'
@@ -30,6 +31,7 @@ export const legate: AgentDialect = {
     draft.agent.isHidden = draft.flag('hidden')
     draft.agent.neverAsks = draft.flag('neverAsks')
     readSandbox(draft, 'sandbox')
+    readHooks(draft)
     draft.limit('modelCalls', draft.number('maxTurns', 'max_turns'), 'maxTurns')
   },
   write(writing) {
@@ -59,6 +61,7 @@ export const legate: AgentDialect = {
       grant: (agent.grant as Json | null) ?? undefined,
       budget: (agent.budget as Json | null) ?? undefined,
       briefing: agent.briefing ?? undefined,
+      hooks: writtenHooks(agent.hooks),
     }
   },
 }

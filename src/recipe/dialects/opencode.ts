@@ -36,6 +36,7 @@ export const opencode: AgentDialect = {
     ...missingTools('codesearch', 'lsp', 'question'),
   },
   slash: 'machine',
+  projectFiles: [['AGENTS.md', 'CLAUDE.md']],
   serverWord: (server, tool) => `${server}_${tool}`,
   serverTools: (word) => serverTools(word) ?? underscored(word),
   read(draft) {

@@ -83,7 +83,7 @@ export function skillPlaces(options: DiscoveryOptions = {}): readonly Pick<Defin
 }
 
 /** Lists the folders up to the root of the repository, which has a `.git`. Outside a repository: the folder alone. */
-function projectFolders(cwd: string): readonly string[] {
+export function projectFolders(cwd: string): readonly string[] {
   const folders = [cwd]
   for (let folder = cwd; !existsSync(path.join(folder, '.git')); folder = path.dirname(folder)) {
     const above = path.dirname(folder)

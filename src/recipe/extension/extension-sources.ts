@@ -13,7 +13,13 @@ import {
 } from '../../tool/source.ts'
 import { serverOf, serverSource } from '../../tools/mcp/mcp-server.ts'
 import type { AgentFile } from '../agent-file/agent-file.ts'
-import type { ExtensionConfig, HttpExtension, NamedExtension, StdioExtension } from '../agent-file/recipe.ts'
+import {
+  builtinExtension,
+  type ExtensionConfig,
+  type HttpExtension,
+  type NamedExtension,
+  type StdioExtension,
+} from '../agent-file/recipe.ts'
 import type { Notice } from '../text/notice.ts'
 import {
   BUILTIN_TOOLKITS,
@@ -293,16 +299,4 @@ export function fileExtensions({ dialect, extensions, tools }: AgentFile): reado
 
 function holdsOneOf(patterns: readonly string[]): (name: BuiltinToolkit) => boolean {
   return (name) => toolNamesOf(name).some((tool) => patterns.some((pattern) => matchName(pattern, tool)))
-}
-
-function builtinExtension(name: BuiltinToolkit): ExtensionConfig {
-  return {
-    type: 'builtin',
-    name,
-    description: '',
-    availableTools: [],
-    required: false,
-    displayName: null,
-    timeoutSeconds: null,
-  }
 }

@@ -9,7 +9,8 @@ import type { Grant } from '../../grant/grant.ts'
 import type { ModelSettings } from '../../model/model.ts'
 import type { Tool } from '../../tool/tool.ts'
 import type { MemoryToolsOptions } from '../../tools/memory-tools.ts'
-import type { ToolSelection } from '../agent-file/agent-file.ts'
+import type { AgentMemory, ToolSelection } from '../agent-file/agent-file.ts'
+import type { FileHook } from '../agent-file/file-hook.ts'
 import type { ExtensionConfig, RetryConfig } from '../agent-file/recipe.ts'
 import { isOpenTool, type Mode, type OpenSpec } from './spec.ts'
 
@@ -39,6 +40,10 @@ export interface InlineAgent {
   readonly narrowing: Grant | null
   /** Whether requests that would ask a person are denied instead. */
   readonly neverAsks?: true
+  /** Where its memory counts, where its file asks for one. */
+  readonly remembers?: AgentMemory
+  /** The hooks of its file. Left out where there are none. */
+  readonly hooks?: readonly FileHook[]
   readonly mode: Mode
   readonly budget: Budget
   readonly input: JsonSchema | null

@@ -39,6 +39,8 @@ export interface OpenSpec {
   readonly timeoutMs: number | null
   /** The working folder of children that choose none. */
   readonly cwd: string
+  /** True where children are told what AGENTS.md, CLAUDE.md and their like say. */
+  readonly projectFiles?: true
   /** How the extension `memory` of children keeps what it is told, where that is not as usual. */
   readonly memory?: MemoryToolsOptions
 }

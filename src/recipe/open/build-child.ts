@@ -105,13 +105,15 @@ const AD_HOC: ChildDefinition = {
 }
 
 function described(definition: AgentFile, spec: OpenSpec): ChildDefinition {
-  const { description, tools, grant, neverAsks, output, retry, subRecipes } = definition
+  const { description, tools, grant, neverAsks, hooks, memory, output, retry, subRecipes } = definition
   return {
     ...AD_HOC,
     description,
     tools,
     narrowing: grant,
     ...(neverAsks ? { neverAsks } : {}),
+    ...(memory === null ? {} : { remembers: memory }),
+    ...(hooks.length === 0 ? {} : { hooks }),
     output: isRecipe(definition) ? null : output,
     response: isRecipe(definition) ? output : null,
     retry,

@@ -5,6 +5,7 @@ import { type AgentFile, EMPTY_AGENT_FILE } from '../agent-file/agent-file.ts'
 import type { SubRecipe } from '../agent-file/recipe.ts'
 import { type Definition, discover } from '../discovery/discover.ts'
 import { loadDefinition } from '../discovery/load-definition.ts'
+import { withProjectFiles } from '../discovery/project-files.ts'
 import { discoverSkills, type Skill, withSkills } from '../discovery/skills.ts'
 import type { OpenSpec, Surface } from '../inline/spec.ts'
 import { subRecipeValues } from '../recipe/sub-recipes.ts'
@@ -105,6 +106,8 @@ export interface SourceOptions {
   readonly isKept: Keeper
   /** The project whose skills a file may start with. */
   readonly cwd: string
+  /** Whether the child is told what AGENTS.md, CLAUDE.md and their like say. */
+  readonly projectFiles: boolean
 }
 
 /** Reads the file of a source and fills in its values. */
@@ -126,7 +129,9 @@ export async function loadSource(source: Source, others: SourceOptions): Promise
   } as const
   try {
     const read = await loadDefinition(place.file, options)
-    const definition = { ...read, instructions: await withSkills(read, others.cwd, isKept) }
+    const own = await withSkills(read, others.cwd, isKept)
+    const told = others.projectFiles ? await withProjectFiles(own, read, { cwd: others.cwd, isKept }) : own
+    const definition = { ...read, instructions: told }
     const locked = new Set<string>(given.refused)
     const known = new Set(definition.parameters.map(({ key }) => key))
     const unknown = Object.keys(parameters).filter((key) => !known.has(key) && !locked.has(key))

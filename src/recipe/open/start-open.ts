@@ -61,7 +61,13 @@ async function prepare(
   const sources = await sourcesOf(spec, isKept)
   const call = readCall(surface, given, (name) => sources.some((source) => source.name === name))
   const source = call.source === null ? null : findSource(call.source, sources, surface)
-  const options = { parameters: call.parameters, isKept, cwd: spec.cwd, readFile: (file: string) => readFor(run, file) }
+  const options = {
+    parameters: call.parameters,
+    isKept,
+    cwd: spec.cwd,
+    projectFiles: spec.projectFiles === true,
+    readFile: (file: string) => readFor(run, file),
+  }
   const loaded = source === null ? null : await loadSource(source, options)
   const files = loaded === null ? [] : filesOfDefinition(loaded.definition)
   const withheld = files.map((file) => writablePath(run, file)).find((one) => one !== null) ?? null

@@ -1,20 +1,31 @@
 import { defineAgent } from '../../agent/build/definition.ts'
 import { withIdentity } from '../../agent/build/identity.ts'
 import type { AgentCore, AnswerProtocol, GroupCore, RunFacts, Sources } from '../../agent/definition/agent.ts'
+import type { CallGuards } from '../../agent/definition/call-guards.ts'
 import type { FileLayers } from '../../agent/definition/file-layers.ts'
 import type { NodeRun } from '../../agent/hooks/node-run.ts'
 import type { Json } from '../../base/json.ts'
-import { rowTool } from '../../delegation/background/row-tool.ts'
+import { type RowToolEnd, rowTool } from '../../delegation/background/row-tool.ts'
 import { EVERYTHING, type Grant, type Layer, narrowingDelegateLayer, narrowingLayer } from '../../grant/grant.ts'
 import type { Model } from '../../model/model.ts'
 import { markFacts, type Tool } from '../../tool/tool.ts'
 import type { ToolSelection } from '../agent-file/agent-file.ts'
+import type { FileHook } from '../agent-file/file-hook.ts'
 import type { RetryConfig } from '../agent-file/recipe.ts'
 import { isBuiltIn, sourcesOfFile } from '../extension/extension-sources.ts'
 import { type InlineAgent, inheritedTools, type Kit, readInline } from '../inline/inline-agent.ts'
 import { MODES, SURFACES } from '../inline/spec.ts'
 import { openTools } from '../open/tools.ts'
-import { CHECK, type CheckPlace, FINAL_OUTPUT, finalOutputTool, finalOutputWords, ON_FAILURE } from './final-output.ts'
+import { memoryOf, tellingMemory } from './agent-memory.ts'
+import {
+  CHECK,
+  type CheckPlace,
+  FINAL_OUTPUT,
+  finalOutputTool,
+  finalOutputWords,
+  ON_FAILURE,
+  STOP,
+} from './final-output.ts'
 
 /** Everything beside its own data that an agent is built from. */
 export interface InlineServices {
@@ -74,6 +85,8 @@ export function buildCore(
     model: inline.model === null ? null : modelNamed(inline.model),
     isModelOfFile: inline.namesModel === true,
     protocol: protocolOf(inline),
+    guards: guardsIn(inline),
+    ...(inline.remembers === undefined ? {} : { extensions: [tellingMemory(inline)] }),
     inline: {
       definition: inline as unknown as Json,
       model: inline.model,
@@ -94,12 +107,14 @@ function ownTools(inline: InlineAgent): { readonly [name: string]: Tool } {
     ...(open === null ? {} : openTools(open)),
     ...(response === null ? {} : { [FINAL_OUTPUT]: finalOutputTool(response) }),
     ...(retry === null ? {} : retryTools(retry, { cwd, folder: chosenFolder(inline) })),
+    ...(endingHooks(inline).length === 0 ? {} : { [STOP]: stopTool(inline) }),
   }
 }
 
 /** Builds the agent's own sources; a server it only names comes from its host. */
 function ownSources(inline: InlineAgent, taken: Kit): Sources {
-  const { extensions, cwd, definitions, memory } = inline
+  const { extensions, cwd, definitions } = inline
+  const memory = memoryOf(inline)
   const wanted = extensions.filter(({ name }) => !isBuiltIn(name))
   const named = Object.fromEntries(taken.sources)
   const { files = NO_FILES, withheld = null } = inline
@@ -183,7 +198,7 @@ function protocolOf(inline: InlineAgent): AnswerProtocol {
       return parts.filter((part) => part !== '').join('\n\n')
     },
     finalTool: response === null ? null : FINAL_OUTPUT,
-    checkTool: retry === null ? null : CHECK,
+    checkTool: retry !== null ? CHECK : endingHooks(inline).length > 0 ? STOP : null,
   }
 }
 
@@ -233,8 +248,35 @@ function retryTools(retry: RetryConfig, place: CheckPlace): { readonly [name: st
   return { [CHECK]: taskTool(CHECK, retry, place), ...onFailure }
 }
 
-/** Makes a tool that no model sees or may call: it runs only after an answer. */
+/** The guards that its hooks are, where any looks at calls. */
+function guardsIn(inline: InlineAgent): CallGuards | null {
+  const { hooks = [], cwd } = inline
+  if (!hooks.some(({ event }) => event === 'PreToolUse' || event === 'PostToolUse')) return null
+  const place = { cwd, folder: chosenFolder(inline) }
+  // Loaded with the first call that is guarded.
+  const guards = async () => (await import('../hooks/guards.ts')).guardsOf(hooks, place)
+  return {
+    before: async (run, call) => (await guards()).before(run, call),
+    after: async (run, end) => (await guards()).after(run, end),
+  }
+}
+
+/** The hooks that look at the end of the agent, run directly or as a subagent. */
+function endingHooks({ hooks = [], role }: InlineAgent): readonly FileHook[] {
+  return hooks.filter(({ event }) => event === 'Stop' || (event === 'SubagentStop' && role === 'child'))
+}
+
+function stopTool(inline: InlineAgent): Tool {
+  const stop = { hooks: endingHooks(inline), place: { cwd: inline.cwd, folder: chosenFolder(inline) } }
+  return afterAnswer(STOP, async (run) => (await import('../hooks/run-stop.ts')).runStopHooks(run, stop))
+}
+
 function taskTool(name: string, retry: RetryConfig, place: CheckPlace): Tool {
+  return afterAnswer(name, async (run) => (await import('./run-checks.ts')).runChecks(run, name, { retry, ...place }))
+}
+
+/** Makes a tool that no model sees or may call: it runs only after an answer. */
+function afterAnswer(name: string, operation: (run: NodeRun) => Promise<RowToolEnd>): Tool {
   const made = rowTool({
     name,
     description: 'Runs by itself after an answer.',
@@ -243,7 +285,7 @@ function taskTool(name: string, retry: RetryConfig, place: CheckPlace): Tool {
     startsChild: false,
     needsGrant: false,
     isShown: () => false,
-    operation: async (run: NodeRun) => (await import('./run-checks.ts')).runChecks(run, name, { retry, ...place }),
+    operation,
   })
   return markFacts(made, { works: 'programs' })
 }

@@ -6,6 +6,7 @@ import { type AgentFile, filesOfDefinition } from '../agent-file/agent-file.ts'
 import { modelOf, safeName } from '../agent-file/names.ts'
 import { namedAgents } from '../discovery/discover.ts'
 import { checkStartable } from '../discovery/load-definition.ts'
+import { withProjectFiles } from '../discovery/project-files.ts'
 import { withSkills } from '../discovery/skills.ts'
 import { fileExtensions } from '../extension/extension-sources.ts'
 import type { InlineAgent } from '../inline/inline-agent.ts'
@@ -20,6 +21,8 @@ export interface RootOptions {
   readonly cwd: string
   readonly open: OpenSpec | null
   readonly memory: MemoryToolsOptions | undefined
+  /** Whether it is told what AGENTS.md, CLAUDE.md and their like say. */
+  readonly projectFiles: boolean
 }
 
 /** Builds the agent of a file that is run directly. */
@@ -35,7 +38,7 @@ export async function rootInline(file: AgentFile, options: RootOptions): Promise
     role: 'root',
     name: safeName(file.name),
     description: file.description,
-    instructions: await withSkills(file, cwd),
+    instructions: await instructionsOf(file, options),
     summary: false,
     context: null,
     prompt: file.prompt ?? (isRecipe ? 'Begin.' : null),
@@ -47,6 +50,8 @@ export async function rootInline(file: AgentFile, options: RootOptions): Promise
     grant: options.grant,
     narrowing: file.grant,
     ...(file.neverAsks ? { neverAsks: true } : {}),
+    ...(file.memory === null ? {} : { remembers: file.memory }),
+    ...(file.hooks.length === 0 ? {} : { hooks: file.hooks }),
     mode: options.mode,
     budget: smallerBudget(budgetOf(file), options.budget) ?? {},
     input: file.input,
@@ -60,6 +65,11 @@ export async function rootInline(file: AgentFile, options: RootOptions): Promise
     files: filesOfDefinition(file),
     ...(options.model === null && model !== null ? { namesModel: true as const } : {}),
   }
+}
+
+async function instructionsOf(file: AgentFile, { cwd, projectFiles }: RootOptions): Promise<string> {
+  const own = await withSkills(file, cwd)
+  return projectFiles ? withProjectFiles(own, file, { cwd }) : own
 }
 
 /** Adds the agents that a file names. Null if it may start none but these, and none of them exists. */

@@ -45,6 +45,8 @@ export type CheckResult =
       readonly isError: boolean
       readonly attempt: number
       readonly first: PlannedTask | null
+      /** True: the work goes on after the answer, with the text as a notice to the model. */
+      readonly goesOn?: true
     }
 
 /** Records the result of a check together with its consequence. */
@@ -59,7 +61,7 @@ export function planChecked(draft: Draft, claim: Claim, verdict: CheckResult): v
 function tryAnotherAnswer(
   draft: Draft,
   node: Node,
-  { text, isError, attempt, first }: Extract<CheckResult, { is: 'again' }>,
+  { text, isError, attempt, first, goesOn }: Extract<CheckResult, { is: 'again' }>,
 ): void {
   const turn = draft.turn(node.turnId)
   if (!mayCall(turn)) {
@@ -77,7 +79,7 @@ function tryAnotherAnswer(
     kind: 'agent_message',
     purpose: 'answer',
     effect: 'idempotent',
-    metadata: { [RESET]: true },
+    ...(goesOn === true ? { input: { nudge: text } } : { metadata: { [RESET]: true } }),
   })
   draft.addEdge(node, next, 'sequence')
   draft.claim(next)

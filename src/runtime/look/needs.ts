@@ -139,7 +139,8 @@ function worksWithFiles({ has, inherits, reached, passedOn }: Found): boolean {
 
 function mayStartPrograms({ agent, has, reached, passedOn }: Found): boolean {
   const isProgram = ({ needs }: ToolSource) => needs.some(({ domain }) => domain === 'exec')
-  if (reached.programs && (has('programs') || [...agent.sources.values()].some(isProgram))) return true
+  const isStarting = agent.guards !== null || has('programs') || [...agent.sources.values()].some(isProgram)
+  if (reached.programs && isStarting) return true
   return has('any') && passedOn.programs
 }
 
