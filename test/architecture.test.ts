@@ -153,6 +153,8 @@ const diskUsers: Readonly<Record<string, string>> = {
   'src/recipe/discovery/discover.ts': 'finds definitions of the project and of the user',
   'src/recipe/discovery/places.ts':
     'looks for the root of the project, finds definitions and skills, and follows no link out of the project',
+  'src/recipe/discovery/project-files.ts':
+    'reads AGENTS.md, CLAUDE.md and their like inside of the repository; `Files.isKept` says which an agent may know of',
   'src/recipe/discovery/skills.ts':
     'reads skills of the project and of the user, each in its own folder; `Files.isKept` says which an agent may know of',
 }

@@ -82,6 +82,7 @@ const FUNCTIONS: Doors = {
   createRuntime: [(o) => createRuntime(o), { agents: 5 }],
   describeRecipe: [(o) => recipe.describeRecipe(file, o), { mode: 'loose' }],
   discover: [(o) => recipe.discover(o), { cwd: 5 }],
+  projectFiles: [(o) => recipe.projectFiles(recipe.EMPTY_AGENT_FILE, o), { cwd: 5 }],
   discoverSkills: [(o) => recipe.discoverSkills(o), { home: 5 }],
   diskFiles: [(o: object) => tools.diskFiles({ workspace: folder, ...o }), { allowDeleteInternal: 'yes' }],
   extension: [(o: object) => extension({ name: 'x', ...o }), { onError: 'ignore' }],

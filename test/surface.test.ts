@@ -156,14 +156,14 @@ const surface: Readonly<Record<string, Door>> = {
       'BUILTIN_TOOLKITS DIALECTS EMPTY_AGENT_FILE MODES RecipeError TaskBoard builtinToolkit convert ' +
       'describeRecipe discover discoverSkills extensionSources findDefinition loadAgentFile loadDefinition ' +
       'loadRecipe mentionedIn missingAgents modelOf modelUse noticeText noticesOf openSubagents ' +
-      'readDefinition readRecipeFile readSkillFile readTaskEvent recipeAgent recipeFileName secretsOf shownExtension ' +
+      'projectFiles readDefinition readRecipeFile readSkillFile readTaskEvent recipeAgent recipeFileName secretsOf shownExtension ' +
       'skillInstructions skillsTools sourceName subRecipeValues subagentLine subagentNotice ' +
       'validateDefinition writeRecipe',
     types:
-      'AgentFile AgentFileOptions AskParameter BuiltinOptions BuiltinToolkit ChildSettings ConvertOptions ' +
+      'AgentFile AgentFileOptions AgentMemory AskParameter BuiltinOptions BuiltinToolkit ChildSettings ConvertOptions ' +
       'ConvertedFile Definition DiscoveredSkills DiscoveryOptions DiscoveryResult ExtensionConfig ' +
-      'ExtensionOptions ExtensionSources LoadedRecipe Mode ModelUse NeededSecret Notice NoticeCode ' +
-      'OpenOptions Recipe RecipeAgentOptions RecipeDescription RecipeOptions RecipeParameter RecipeSettings ' +
+      'ExtensionOptions ExtensionSources FileHook HookEvent LoadedRecipe Mode ModelUse NeededSecret Notice NoticeCode ' +
+      'OpenOptions ProjectFile ProjectFiles ProjectFilesOptions Recipe RecipeAgentOptions RecipeDescription RecipeOptions RecipeParameter RecipeSettings ' +
       'RetryConfig Skill SubRecipe SubRecipeOption SubagentNotice Surface TaskEvent TaskInfo ToolSelection ' +
       'ValidationResult',
   },

@@ -365,7 +365,7 @@ export const COMMANDS: readonly CliCommand[] = [
       'Searches this folder, those above it up to the root of the repository, and your home folder, the nearest ' +
         'first. Runs nothing. Exits with 1 if a file is broken.',
     ],
-    options: [{ name: 'all', short: 'a', text: 'also show notes about ignored and kept keys' }, JSON_LINES],
+    options: [{ name: 'all', short: 'a', text: 'also show notes that leave nothing out' }, JSON_LINES],
     examples: [['legate doctor', 'each file, its place, what shadows it, and its problems']],
     takes: [0, 0],
     load: async () => (await import('./commands/doctor.ts')).doctor,

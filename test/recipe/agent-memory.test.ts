@@ -125,6 +125,6 @@ describe('the memory of an agent of Claude Code', () => {
     const agent = await loadAgentFile(path.join(folderWith({ [FILE]: markdown('memory: project') }), FILE))
 
     expect((await convert(agent, 'claude')).text).toContain('memory: project')
-    await expect(convert(agent, 'cursor')).rejects.toThrow('cannot be said in the dialect cursor (and 1 more)')
+    await expect(convert(agent, 'cursor')).rejects.toThrow('`memory` cannot be said')
   })
 })

@@ -339,15 +339,13 @@ export class AgentFileDraft {
     const { extensions, tools } = this.agent
     if (extensions === null) return
     const servers = extensions.map(({ name }) => name)
-    // Tools of toolkits have no server before their names.
-    const started = extensions.filter(({ type }) => type !== 'builtin').map(({ name }) => name)
-    const ours = (find: typeof matchServerTools, among: readonly string[]) => (pattern: string) => {
-      const found = find(pattern, among).map(({ server, tool }) => `${sourceName(server)}__${tool}`)
+    const ours = (find: typeof matchServerTools) => (pattern: string) => {
+      const found = find(pattern, servers).map(({ server, tool }) => `${sourceName(server)}__${tool}`)
       return found.length === 0 ? [pattern] : found
     }
     const denied = tools.deny.flatMap((pattern) => serverToolsDenied(pattern, servers))
-    const deny = [...new Set(tools.deny.flatMap(ours(serverToolsDenied, servers)))]
-    this.agent.tools = { allow: tools.allow?.flatMap(ours(matchServerTools, started)) ?? null, deny }
+    const deny = [...new Set(tools.deny.flatMap(ours(serverToolsDenied)))]
+    this.agent.tools = { allow: tools.allow?.flatMap(ours(matchServerTools)) ?? null, deny }
     this.agent.extensions = extensions.map((extension) => {
       const named = denied.filter(({ server }) => server === extension.name).map(({ tool }) => tool)
       const excludedTools = [...new Set([...(extension.excludedTools ?? []), ...named])]

@@ -165,16 +165,3 @@ export interface RecipeDescription {
   readonly inputSchema: JsonSchema
   readonly notices: readonly Notice[]
 }
-
-/** A toolkit of this package, as a file names it. */
-export function builtinExtension(name: string): ExtensionConfig {
-  return {
-    type: 'builtin',
-    name,
-    description: '',
-    availableTools: [],
-    required: false,
-    displayName: null,
-    timeoutSeconds: null,
-  }
-}

@@ -2,7 +2,6 @@ import { AGENT_MEMORIES } from '../agent-file/agent-file.ts'
 import type { AgentFileWriter } from '../agent-file/agent-file-writer.ts'
 import type { AgentFileDraft } from '../agent-file/draft.ts'
 import { readHooks, writtenHooks } from '../agent-file/hooks.ts'
-import { builtinExtension } from '../agent-file/recipe.ts'
 import { CHECKLIST, FIND, LIST, MEMORY, missingTools, READ, SEARCH, SKILLS } from '../agent-file/tool-words.ts'
 import { isAbsent } from '../text/tree.ts'
 import type { AgentDialect } from './dialect.ts'
@@ -87,8 +86,7 @@ function readMemory(draft: AgentFileDraft): void {
   if (memory === undefined)
     return draft.demand(`memory${said === '' ? '' : `: ${said}`}`, 'memory', 'a memory in a form that is not known')
   draft.agent.memory = memory
-  const { tools, extensions } = draft.agent
-  draft.agent.extensions = [...(extensions ?? []), builtinExtension('memory')]
+  const { tools } = draft.agent
   if (tools.allow !== null) draft.agent.tools = { ...tools, allow: [...new Set([...tools.allow, ...MEMORY])] }
 }
 

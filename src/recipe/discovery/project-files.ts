@@ -1,4 +1,5 @@
 import path from 'node:path'
+import { code, type OptionRules, readOptions, text } from '../../base/options.ts'
 import type { Keeper } from '../../files/files.ts'
 import type { AgentFile } from '../agent-file/agent-file.ts'
 import { agentDialect } from '../dialects/index.ts'
@@ -36,8 +37,9 @@ export interface ProjectFilesOptions {
  */
 export async function projectFiles(
   { dialect, omitsProjectFiles }: Pick<AgentFile, 'dialect' | 'omitsProjectFiles'>,
-  { cwd = process.cwd(), isKept }: ProjectFilesOptions = {},
+  options: ProjectFilesOptions = {},
 ): Promise<ProjectFiles> {
+  const { cwd = process.cwd(), isKept } = readOptions('projectFiles(definition, options)', options, OPTIONS)
   if (omitsProjectFiles) return { files: [], notices: [] }
   const collected = new Collected(isKept)
   const folders = projectFolders(path.resolve(cwd)).toReversed()
@@ -52,6 +54,8 @@ export async function projectFiles(
   }
   return { files: collected.files, notices: collected.notices }
 }
+
+const OPTIONS: OptionRules<ProjectFilesOptions> = { cwd: text, isKept: code }
 
 const AGENTS_MD: readonly (readonly string[])[] = [['AGENTS.md']]
 
@@ -94,10 +98,10 @@ class Collected {
 
   private async add(file: string, finding: Finding, depth: number): Promise<boolean> {
     if (this.seen.has(file)) return true
-    const text = await this.read(file, finding.inside)
-    if (text === undefined) return false
+    const said = await this.read(file, finding.inside)
+    if (said === undefined) return false
     this.seen.add(file)
-    if (/[\u{E0000}-\u{E007F}]/u.test(text)) {
+    if (/[\u{E0000}-\u{E007F}]/u.test(said)) {
       this.note(file, 'it is left out: it holds characters that models read and people cannot see')
       return true
     }
@@ -109,14 +113,14 @@ class Collected {
       return true
     }
     const kept =
-      text.length <= this.left
-        ? text
-        : `${text.slice(0, this.left).toWellFormed()}\n[cut: the rest of this file is left out]`
-    if (kept !== text) this.note(file, `only its first ${this.left} characters are told`)
-    this.left = Math.max(0, this.left - text.length)
+      said.length <= this.left
+        ? said
+        : `${said.slice(0, this.left).toWellFormed()}\n[cut: the rest of this file is left out]`
+    if (kept !== said) this.note(file, `only its first ${this.left} characters are told`)
+    this.left = Math.max(0, this.left - said.length)
     this.files.push({ file, text: kept.trim() })
     if (!finding.imports || depth >= DEEPEST) return true
-    for (const named of importsIn(text))
+    for (const named of importsIn(said))
       await this.addImport(path.resolve(path.dirname(file), named), finding, depth + 1)
     return true
   }

@@ -13,13 +13,7 @@ import {
 } from '../../tool/source.ts'
 import { serverOf, serverSource } from '../../tools/mcp/mcp-server.ts'
 import type { AgentFile } from '../agent-file/agent-file.ts'
-import {
-  builtinExtension,
-  type ExtensionConfig,
-  type HttpExtension,
-  type NamedExtension,
-  type StdioExtension,
-} from '../agent-file/recipe.ts'
+import type { ExtensionConfig, HttpExtension, NamedExtension, StdioExtension } from '../agent-file/recipe.ts'
 import type { Notice } from '../text/notice.ts'
 import {
   BUILTIN_TOOLKITS,
@@ -289,14 +283,37 @@ function noticeOf({ name, required }: ExtensionConfig, { message, hint }: Absenc
  * Chooses the tool sources of a file that is run directly. A recipe lists its extensions. An agent file names tools: it
  * gets the toolkits that hold them, beside its servers. Without either it gets the developer toolkit.
  */
-export function fileExtensions({ dialect, extensions, tools }: AgentFile): readonly ExtensionConfig[] {
+export function fileExtensions(file: AgentFile): readonly ExtensionConfig[] {
+  const { dialect, extensions, tools } = file
   if (dialect === 'recipe') return extensions ?? [builtinExtension('developer')]
-  const listed = extensions ?? []
+  const listed = withMemory(file)
   const wanted = tools.allow === null ? (['developer'] as const) : BUILTIN_TOOLKITS.filter(holdsOneOf(tools.allow))
   const missing = wanted.filter((name) => !listed.some((extension) => extension.name === name))
   return [...missing.map(builtinExtension), ...listed]
 }
 
+/** The extensions that an agent file lists, and the one for its memory where it asks for one. */
+export function withMemory({
+  extensions,
+  memory,
+}: Pick<AgentFile, 'extensions' | 'memory'>): readonly ExtensionConfig[] {
+  const listed = extensions ?? []
+  return memory === null ? listed : [...listed, builtinExtension('memory')]
+}
+
 function holdsOneOf(patterns: readonly string[]): (name: BuiltinToolkit) => boolean {
   return (name) => toolNamesOf(name).some((tool) => patterns.some((pattern) => matchName(pattern, tool)))
+}
+
+/** A toolkit of this package, as a file names it. */
+function builtinExtension(name: BuiltinToolkit): ExtensionConfig {
+  return {
+    type: 'builtin',
+    name,
+    description: '',
+    availableTools: [],
+    required: false,
+    displayName: null,
+    timeoutSeconds: null,
+  }
 }

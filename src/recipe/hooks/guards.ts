@@ -10,10 +10,10 @@ import { errorEnd, type ToolEnd } from '../../tool/result.ts'
 import type { FileHook } from '../agent-file/file-hook.ts'
 import { type CallOfTool, type ClaudeCall, changedInput, claudeCalls } from './claude-calls.ts'
 import { isMatched } from './match-tools.ts'
-import { type HookPlace, type HookVerdict, inFolder, permitHook, runHook, shownHook } from './run-hook.ts'
+import { type HookFolder, type HookVerdict, inFolder, permitHook, runHook, shownHook } from './run-hook.ts'
 
 /** The guards that the hooks of a file are. */
-export function guardsOf(hooks: readonly FileHook[], place: HookPlace): CallGuards {
+export function guardsOf(hooks: readonly FileHook[], place: HookFolder): CallGuards {
   return {
     before: (run: NodeRun, call: ToolCall) => before(run, call, { hooks, place }),
     after: (run: NodeRun, end: ToolEnd) => after(run, end, { hooks, place }),
@@ -22,7 +22,7 @@ export function guardsOf(hooks: readonly FileHook[], place: HookPlace): CallGuar
 
 interface Guarding {
   readonly hooks: readonly FileHook[]
-  readonly place: HookPlace
+  readonly place: HookFolder
 }
 
 async function before(
@@ -40,7 +40,7 @@ async function before(
   let guarded = call
   for (const hook of hooks.filter(({ event }) => event === 'PreToolUse')) {
     for (const { shown, folder } of await matching(run, guarded, { hooks: [hook], place })) {
-      const decided = await decide(run, guarded, { hook, place, shown, folder })
+      const decided = await shownTo(run, guarded, { hook, place, shown, folder })
       if ('state' in decided || 'ask' in decided) return decided
       guarded = decided
     }
@@ -70,10 +70,14 @@ function toolCall({ toolkit }: NodeRun, { name, input }: ToolCall): CallOfTool {
 }
 
 interface Looking extends Matched {
-  readonly place: HookPlace
+  readonly place: HookFolder
 }
 
-async function decide(run: NodeRun, call: ToolCall, looking: Looking): Promise<ToolCall | ToolEnd | PendingPermission> {
+async function shownTo(
+  run: NodeRun,
+  call: ToolCall,
+  looking: Looking,
+): Promise<ToolCall | ToolEnd | PendingPermission> {
   const { hook, shown, folder } = looking
   const verdict = await ask(run, call, looking)
   if (verdict.says === 'no') return errorEnd(`Refused: ${verdict.reason}`)

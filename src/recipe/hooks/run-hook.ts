@@ -15,7 +15,7 @@ import { type ProcessResult, runProgram } from '../../tool/run-process.ts'
 import { type FileHook, wordsOfHook } from '../agent-file/file-hook.ts'
 
 /** Where hooks run. `folder` is part of what is decided, where a model chose the folder. */
-export interface HookPlace {
+export interface HookFolder {
   readonly cwd: string
   readonly folder: string | null
 }
@@ -30,7 +30,7 @@ export type HookVerdict =
 export function permitHook(
   run: Requester,
   hook: FileHook,
-  place: HookPlace,
+  place: HookFolder,
 ): ProgramRequest | { readonly refused: string } | PendingPermission {
   const request = programRequest(wordsOfHook(hook), { folder: place.folder })
   const permission = permit(run, request, { hook: hook.event })
@@ -45,14 +45,14 @@ export function permitHook(
 export async function runHook(
   run: NodeRun,
   hook: FileHook,
-  { request, place, shown }: { readonly request: ProgramRequest; readonly place: HookPlace; readonly shown: Json },
+  { request, place, shown }: { readonly request: ProgramRequest; readonly place: HookFolder; readonly shown: Json },
 ): Promise<HookVerdict> {
   const ran = await taped(run, hook, () => start(run, hook, { request, place, shown }))
   return 'trouble' in ran ? broken(hook, ran.trouble) : verdictOf(hook, ran)
 }
 
 /** Runs `work` with the folder of the owner's files, else with the folder of the agent. */
-export function inFolder<T>(run: NodeRun, { cwd, folder }: HookPlace, work: (real: string) => Promise<T>): Promise<T> {
+export function inFolder<T>(run: NodeRun, { cwd, folder }: HookFolder, work: (real: string) => Promise<T>): Promise<T> {
   // A folder that a model chose is one of the owner's already.
   const own = folder === null ? ownFolderOf(run) : null
   return own === null ? work(cwd) : own.use(work)
@@ -62,7 +62,7 @@ type Ran = Pick<ProcessResult, 'exitCode' | 'stdout' | 'stderr' | 'isCut' | 'tim
 
 interface Starting {
   readonly request: ProgramRequest
-  readonly place: HookPlace
+  readonly place: HookFolder
   readonly shown: Json
 }
 

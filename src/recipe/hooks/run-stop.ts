@@ -6,13 +6,13 @@ import { checkedAnswer } from '../../graph/kinds.ts'
 import { type CheckResult, planChecked } from '../../rules/turn/check-answer.ts'
 import { errorEnd } from '../../tool/result.ts'
 import type { FileHook } from '../agent-file/file-hook.ts'
-import { STOP } from '../run/final-output.ts'
+import { STOP } from '../inline/spec.ts'
 import { commonFields } from './guards.ts'
-import { type HookPlace, inFolder, permitHook, runHook } from './run-hook.ts'
+import { type HookFolder, inFolder, permitHook, runHook } from './run-hook.ts'
 
 export interface StopHooks {
   readonly hooks: readonly FileHook[]
-  readonly place: HookPlace
+  readonly place: HookFolder
 }
 
 /** Shows an answer to the hooks that look at the end, and commits the next step: the end, or one more answer. */

@@ -45,6 +45,9 @@ export interface OpenSpec {
   readonly memory?: MemoryToolsOptions
 }
 
+/** The task after an answer whose hooks decide whether it is the last one. */
+export const STOP = 'recipe__stop'
+
 const CHANGES = ['file.write:**', 'file.delete:**', 'exec:*', 'net:*']
 
 /**

@@ -8,6 +8,7 @@ import { aliasOf, defaultModelOf, fullModelName, isNoModel, providerTrouble } fr
 import { sourceName } from '../../tool/source.ts'
 import { type AgentFile, filesOfDefinition } from '../agent-file/agent-file.ts'
 import { safeName } from '../agent-file/names.ts'
+import { withMemory } from '../extension/extension-sources.ts'
 import { extensionNames, type InlineAgent } from '../inline/inline-agent.ts'
 import type { ChildSettings, OpenSpec } from '../inline/spec.ts'
 import { invalid } from './arguments.ts'
@@ -159,7 +160,7 @@ function chosenExtensions(
   asked: readonly string[] | null,
   definition: AgentFile | null,
 ): ExtensionChoice {
-  const listed = definition?.extensions ?? []
+  const listed = definition === null ? [] : withMemory(definition)
   const isAsked = (name: string) => asked === null || asked.some((one) => sourceName(one) === sourceName(name))
   const own = listed.filter(({ name }) => isAsked(name))
   const ownNames = listed.map(({ name }) => name)

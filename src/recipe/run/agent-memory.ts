@@ -1,7 +1,7 @@
 import type { ExtensionCore } from '../../agent/definition/extension.ts'
 import { sha256 } from '../../base/hash.ts'
 import type { Message, ModelRequest } from '../../model/model.ts'
-import type { MemoryToolsOptions } from '../../tools/memory-tools.ts'
+import { type MemoryToolsOptions, rememberedBy } from '../../tools/memory-tools.ts'
 import type { InlineAgent } from '../inline/inline-agent.ts'
 
 /** Where an agent whose file asks for a memory keeps it: apart from other agents, and where its file says so from other projects. */
@@ -13,12 +13,12 @@ export function memoryOf({ name, remembers, memory, definitions }: InlineAgent):
 
 /** Tells an agent what it has remembered, before each call of its model. */
 export function tellingMemory(inline: InlineAgent): ExtensionCore {
-  const loaded = import('../../tools/memory-tools.ts').then(({ rememberedBy }) => rememberedBy(memoryOf(inline) ?? {}))
+  const remembered = rememberedBy(memoryOf(inline) ?? {})
   return {
     name: 'legate/agent-memory',
     hooks: {
       onRequest: async ({ messages }: ModelRequest, { owner }) => {
-        const { text, isCut } = await (await loaded)(owner)
+        const { text, isCut } = await remembered(owner)
         return { messages: withMemory(messages, memoryWords(text, isCut)) }
       },
     },

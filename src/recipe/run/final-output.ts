@@ -5,8 +5,6 @@ import { errorEnd, type ToolEnd } from '../../tool/result.ts'
 import type { Tool } from '../../tool/tool.ts'
 
 export const FINAL_OUTPUT = 'recipe__final_output'
-/** The task after an answer whose hooks decide whether it is the last one. */
-export const STOP = 'recipe__stop'
 
 /** Makes the tool whose arguments are the final output. A wrong output is reported to the model, which tries again. */
 export function finalOutputTool(response: JsonSchema): Tool {

@@ -14,18 +14,10 @@ import type { FileHook } from '../agent-file/file-hook.ts'
 import type { RetryConfig } from '../agent-file/recipe.ts'
 import { isBuiltIn, sourcesOfFile } from '../extension/extension-sources.ts'
 import { type InlineAgent, inheritedTools, type Kit, readInline } from '../inline/inline-agent.ts'
-import { MODES, SURFACES } from '../inline/spec.ts'
+import { MODES, STOP, SURFACES } from '../inline/spec.ts'
 import { openTools } from '../open/tools.ts'
 import { memoryOf, tellingMemory } from './agent-memory.ts'
-import {
-  CHECK,
-  type CheckPlace,
-  FINAL_OUTPUT,
-  finalOutputTool,
-  finalOutputWords,
-  ON_FAILURE,
-  STOP,
-} from './final-output.ts'
+import { CHECK, type CheckPlace, FINAL_OUTPUT, finalOutputTool, finalOutputWords, ON_FAILURE } from './final-output.ts'
 
 /** Everything beside its own data that an agent is built from. */
 export interface InlineServices {
