@@ -2,6 +2,7 @@ import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'n
 import path from 'node:path'
 import { agent, createRuntime, type Grant } from 'legate'
 import { convert, loadAgentFile, loadDefinition, openSubagents, recipeAgent } from 'legate/recipe'
+import { sqliteStore } from 'legate/store/sqlite'
 import { type Script, scriptedModel } from 'legate/testing'
 import { diskFiles } from 'legate/tools'
 import { describe, expect, test } from 'vitest'
@@ -410,6 +411,39 @@ describe('the hooks of a subagent', () => {
     expect(seenBy(folder, 'guard')).toMatchObject([{ agent_type: 'below' }])
   })
 
+  test('of a host guard in another process too, and look again at a call that a person has allowed (I4)', async () => {
+    const folder = project(`hooks:\n${hook('PreToolUse', 'Write', './hooks/guard')}`, [program('guard', 'exit 0')])
+    writeFileSync(path.join(folder, 'below.md'), '---\nname: below\ndescription: d\ntools: Write\n---\n\nWrite.\n')
+    const model = scriptedModel((request) => {
+      if (resultsIn(request).length > 0) return resultsIn(request).join('\n')
+      return { calls: [request.path.length > 1 ? write('new.txt') : subagent({ subrecipe: 'below' })] }
+    })
+    const place = path.join(folderWith({}), 'runs.db')
+    const runtime = () => createRuntime({ model, files: diskFiles({ workspace: folder }), store: sqliteStore(place) })
+    const first = runtime()
+    const file = await recipeAgent(path.join(folder, FILE), {
+      cwd: folder,
+      grant: { ...WORKSPACE, ask: ['file.write:**'] },
+      subagents: { subRecipes: { below: path.join(folder, 'below.md') } },
+    })
+    const run = first.run(file, 'Go.')
+    const asked = await new Promise<string>((resolve) => {
+      void (async () => {
+        for await (const event of run) if (event.type === 'approval-request') return resolve(event.nodeId ?? '')
+      })()
+    })
+    await first.close()
+    writeFileSync(path.join(folder, 'hooks/guard'), program('guard', 'echo "not any more" >&2', 'exit 2').text)
+    await using second = runtime()
+    await second.resume()
+    await second.answer(asked, { allow: true, by: 'ann' })
+    await second.idle()
+
+    expect(resultsIn(childRequests(model).at(-1) ?? { messages: [] })).toEqual(['Refused: not any more'])
+    expect(existsSync(path.join(folder, 'new.txt'))).toBe(false)
+    expect(seenBy(folder, 'guard')).toHaveLength(2)
+  })
+
   test('sees that an agent is started, by the old name and the new one', async () => {
     const guard = program('guard', 'exit 2')
     const folder = project(`hooks:\n${hook('PreToolUse', 'Task', './hooks/guard')}`, [guard])
@@ -434,7 +468,7 @@ describe('a hook that is not understood', () => {
     ['  PreToolUse: ./guard.sh', 'hooks.PreToolUse', 'form'],
     ['  PermissionRequest:\n    - hooks: [{ type: command, command: x }]', 'hooks.PermissionRequest', 'moment'],
     ['  UserPromptSubmit:\n    - hooks: [{ type: command, command: x }]', 'hooks.UserPromptSubmit', 'moment'],
-  ])('keeps the agent from starting:\n%s', async (field, named, why) => {
+  ])('keeps the agent from starting: %s', async (field, named, why) => {
     const folder = project(`hooks:\n${field}`)
     const refused = { problem: expect.stringContaining(`\`${named}\` in helper.md`) }
 
