@@ -105,8 +105,12 @@ class LocalEngine implements Engine, NodeHost {
       agents: options.workers === 0 ? NO_AGENTS : options.agents,
       tell: options.tell ?? (() => NOTHING_TOLD),
     })
+    const { running } = this
     this.workers = {
       engineId: this.id,
+      get running() {
+        return running.size
+      },
       take: (kind, agent, isItsTurn) => this.take(kind, agent, isItsTurn),
       giveBack: (taken) => {
         this.reserved -= taken

@@ -260,6 +260,8 @@ export function outputText(text: string, taskId: Id): TaskOutput {
 /** Lets a commit hand the nodes it makes runnable to the engine that makes it. */
 export interface Claims {
   readonly engineId: Id
+  /** How many nodes run in this process. */
+  readonly running: number
   /**
    * Reserves a worker, if the engine has one and the code for such a node. While nodes of other owners wait for a worker, it gives
    * one only to a node whose turn it is.

@@ -12,6 +12,7 @@ import { type Clock, type Scheduler, systemScheduler } from '../base/clock.ts'
 import { ConflictError, isLegateError, StoreError } from '../base/error.ts'
 import { freshId } from '../base/id.ts'
 import type { KeptAlive } from '../base/keep-shape.ts'
+import { attempt } from '../base/maybe.ts'
 import { LIMITED } from '../grant/ceiling.ts'
 import type { Claims, Commit, CommitKind } from '../graph/commit.ts'
 import { Draft } from '../graph/draft.ts'
@@ -66,6 +67,8 @@ export class Ledger {
   private commitCount = 0
   /** The last step of each tree that is under way, of a store far away. */
   private readonly lines = new Map<Id, Promise<void>>()
+  /** Steps of this turn of the event loop that are stored together. */
+  private readonly waiting: WaitingStep<unknown>[] = []
   /** The last attempt. */
   protected last: KeptAlive
 
@@ -85,6 +88,7 @@ export class Ledger {
   /** Gives the rule's result once the step is stored: at once where the store answers at once. */
   commit<T>(step: Step<T>): T | Promise<T> {
     if (this.store.known !== undefined) return this.commitInLine(step)
+    if (this.store.together !== undefined && this.hasCompany()) return this.commitTogether(step)
     const tree = this.store.tree(step.rootId)
     return tree instanceof Promise ? tree.then((loaded) => this.commitOn(loaded, step)) : this.commitOn(tree, step)
   }
@@ -141,7 +145,34 @@ export class Ledger {
     return this.finish(attempt)
   }
 
-  private async whenStored<T>(attempt: Attempt<T>, stored: Promise<void>): Promise<T> {
+  /** While several nodes run, the steps of a turn of the event loop share one transaction. A step alone would only wait. */
+  private hasCompany(): boolean {
+    return this.waiting.length > 0 || (this.listener.claims(this.clock.now())?.running ?? 0) > 1
+  }
+
+  private commitTogether<T>(step: Step<T>): Promise<T> {
+    return new Promise((resolve, reject) => {
+      if (this.waiting.length === 0) this.scheduler.defer(() => this.storeWaiting())
+      this.waiting.push(new WaitingStep({ ledger: this, step, resolve, reject }) as WaitingStep<unknown>)
+    })
+  }
+
+  private storeWaiting(): void {
+    const steps = this.waiting.splice(0, MOST_TOGETHER)
+    if (this.waiting.length > 0) this.scheduler.defer(() => this.storeWaiting())
+    const settle = (error?: unknown) => {
+      for (const one of steps) one.settle(error)
+    }
+    const stored = attempt(() =>
+      this.store.together?.(() => {
+        for (const one of steps) one.write()
+      }),
+    )
+    if (stored instanceof Promise) stored.then(() => settle(), settle)
+    else settle()
+  }
+
+  async whenStored<T>(attempt: Attempt<T>, stored: Promise<void>): Promise<T> {
     try {
       await stored
     } catch (error) {
@@ -152,7 +183,7 @@ export class Ledger {
   }
 
   /** Runs the rule on the rows as they are now: another writer was faster, or it is the first time. */
-  private async again<T>(step: Step<T>, first: unknown): Promise<T> {
+  async again<T>(step: Step<T>, first: unknown): Promise<T> {
     let error = first
     for (let tries = 2; this.mayTryAgain(step, error, tries); tries++) {
       if (isFull(error)) await this.scheduler.pause(ROOM_MS)
@@ -181,7 +212,7 @@ export class Ledger {
     return error === undefined || (isStale(error) && tries <= MAX_ATTEMPTS)
   }
 
-  private finish<T>(attempt: Attempt<T>): T {
+  finish<T>(attempt: Attempt<T>): T {
     this.last = attempt
     if (attempt.commit !== null) this.listener.committed(attempt.commit, attempt.draft)
     return attempt.result as T
@@ -224,6 +255,56 @@ class Attempt<T> {
   }
 }
 
+interface WaitingStepOptions<T> {
+  readonly ledger: Ledger
+  readonly step: Step<T>
+  readonly resolve: (result: T | Promise<T>) => void
+  readonly reject: (error: unknown) => void
+}
+
+/** A step that is stored together with others. Its plan is made when the transaction is open: no other writer comes between. */
+class WaitingStep<T> {
+  private readonly options: WaitingStepOptions<T>
+  private attempt: Attempt<T> | undefined
+  private stored: Promise<void> | undefined
+  private error: unknown
+
+  constructor(options: WaitingStepOptions<T>) {
+    this.options = options
+  }
+
+  write(): void {
+    const { ledger, step } = this.options
+    const tree = ledger.store.tree(step.rootId)
+    if (tree instanceof Promise) return
+    this.attempt = new Attempt(tree, step, ledger)
+    try {
+      this.stored = this.attempt.make() ?? undefined
+    } catch (error) {
+      this.error = error
+    }
+  }
+
+  /** `error`: why the transaction was not stored. */
+  settle(error: unknown): void {
+    const { ledger, step, resolve, reject } = this.options
+    const { attempt, stored } = this
+    try {
+      if (attempt === undefined) resolve(ledger.again(step, error))
+      else if (error !== undefined || this.error !== undefined) {
+        attempt.giveBack()
+        // Rows that were not stored may be behind what it found.
+        const isKnown = error === undefined || attempt.commit !== null
+        resolve(ledger.again(step, isKnown ? (error ?? this.error) : undefined))
+      } else resolve(stored instanceof Promise ? ledger.whenStored(attempt, stored) : ledger.finish(attempt))
+    } catch (thrown) {
+      reject(thrown)
+    }
+  }
+}
+
+/** More would keep the lock from other processes for too long. */
+const MOST_TOGETHER = 64
 const MAX_ATTEMPTS = 200
 const ROOM_MS = 500
 

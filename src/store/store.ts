@@ -33,6 +33,11 @@ export interface Store extends StoreReader {
    */
   commit(commit: Commit): Later<void>
   /**
+   * Stores all commits that `work` makes in one transaction, each still whole or refused alone; `work` does nothing but plan and
+   * commit, and runs once. Missing: sharing a transaction saves nothing. Fails where nothing of it could be stored.
+   */
+  together?(work: () => void): Later<void>
+  /**
    * The rows of a tree as this process knows them, for plans: only of a store far away, which keeps copies. They may be old. Then
    * the commit of a plan on them is refused, and the ledger plans again on `tree(rootId)`. `isNew`: the id was made just now, so
    * there is nothing to ask for.

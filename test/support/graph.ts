@@ -49,6 +49,7 @@ export class Graph {
     const claims = {
       engineId,
       take: () => this.freeWorkers-- > 0,
+      running: 0,
       giveBack: (taken: number) => {
         this.freeWorkers += taken
       },

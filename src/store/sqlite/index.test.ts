@@ -4,6 +4,8 @@ import { beforeEach, expect, test } from 'vitest'
 import { tempFolder } from '../../../test/support/temp-folder.ts'
 import { verifyFile } from '../../../test/support/verify-sqlite.ts'
 import { isLegateError } from '../../base/error.ts'
+import { after, type Later } from '../../base/maybe.ts'
+import type { Commit } from '../../graph/commit.ts'
 import { snapshot } from '../../testing/conformance/store-commit-laws.ts'
 import { storeConformance } from '../../testing/conformance/store-conformance.ts'
 import {
@@ -38,6 +40,31 @@ storeConformance({
   durable: true,
   test,
 })
+storeConformance({
+  name: 'sqlite (together)',
+  open: (folder) => {
+    const store = sqliteStore(join(folder, 'legate.db'))
+    return { ...store, commit: (commit) => inOne(store, commit) }
+  },
+  durable: true,
+  reopen,
+  test,
+})
+
+/** Commits as several nodes do that run at the same time. */
+function inOne(store: LocalStore, commit: Commit): Later<void> {
+  let refused: unknown
+  const stored = store.together?.(() => {
+    try {
+      store.commit(commit)
+    } catch (error) {
+      refused = error
+    }
+  })
+  return after(stored, () => {
+    if (refused !== undefined) throw refused
+  })
+}
 
 const place = placeIn('root-a')
 let folder: string

@@ -1,10 +1,10 @@
 import { resolve } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { isLegateError, StoreError } from '../../base/error.ts'
+import { StoreError } from '../../base/error.ts'
 import { anything, flag, number, type OptionRules, oneOf, readOptions } from '../../base/options.ts'
 import type { Commit } from '../../graph/commit.ts'
-import { FilePresence, watchFile } from '../file-presence.ts'
-import { RowCache } from '../row-cache.ts'
+import { watchFile } from '../file-presence.ts'
+import type { RowCache, WrittenNumbers } from '../row-cache.ts'
 import type { LocalStore } from '../store.ts'
 import { sqliteArchive } from './archive.ts'
 import { readChanges } from './beside/changes.ts'
@@ -16,16 +16,27 @@ import {
   busyMessage,
   type Connection,
   filesFreed,
-  isBusy,
   RESULT,
   resultCode,
   storeError,
   whileBusy,
 } from './driver.ts'
-import { openFile, type SqliteFile } from './open.ts'
+import type { SqliteFile } from './open.ts'
 import { type SqliteGraph, sqliteGraph, sqliteReader } from './read.ts'
 import { rollBack } from './schema.ts'
-import { CheckedSpans } from './spans.ts'
+import {
+  acknowledge,
+  begin,
+  checkedCache,
+  dataVersion,
+  failure,
+  numberEvents,
+  openSession,
+  requireThere,
+  type Session,
+  type SharedTransaction,
+  validCache,
+} from './session.ts'
 
 export interface SqliteStoreOptions {
   /** The path of the file. It is made if it is not there. */
@@ -73,12 +84,18 @@ export function sqliteStore(pathOrOptions: string | SqliteStoreOptions): LocalSt
     shared: true,
     isReadOnly: file.readOnly,
     ...sqliteReader(graph, graph.heard),
-    commit: (commit) => commitAtOnce(place, commit),
+    commit: (commit) => {
+      const { shared } = session()
+      return shared === undefined ? commitAtOnce(place, commit) : commitWith(place, shared, commit)
+    },
+    together: (work) => commitTogether(place, work),
     tampered: () => read((db) => session().spans.found(db)),
     archive: sqliteArchive({
       read,
       write: (change) => writeAtOnce(place, change),
-      compact: () => compact(session(), file),
+      compact: () => {
+        compact(session(), file)
+      },
     }),
     changes: (after, limit) => read((db) => atOneMoment(db, () => readChanges(db, after, limit))),
     usage: (query) => read((db) => readSpent(db, query)),
@@ -102,78 +119,6 @@ export function sqliteStore(pathOrOptions: string | SqliteStoreOptions): LocalSt
   }
 }
 
-/** An open connection and its cached rows. */
-interface Session {
-  readonly db: Connection
-  readonly cache: RowCache
-  readonly path: string
-  readonly presence: FilePresence
-  readonly spans: CheckedSpans
-  /** How long a read waits for a process that mends the log: all others only write beside it. */
-  readonly mendMs: number
-  /** The version of the file that the cache reflects; every commit of another connection changes it. */
-  version: number
-  isChecked: boolean
-  /** `commitsHere` at the last check. */
-  commits: number
-}
-
-/** Counts commits of all stores of this process, which the others notice at once. */
-let commitsHere = 0
-
-/** Mending takes milliseconds: a process that takes longer has been stopped, and others must not stop with it. */
-const MEND_MS = 2_000
-
-/** A smaller file is no database. All rows may be in the log, so more cannot be required. */
-const HEADER_BYTES = 100
-
-function openSession(file: SqliteFile): Session {
-  const mendMs = Math.min(file.busyMs, MEND_MS)
-  const db = openFile(file)
-  const presence = new FilePresence()
-  presence.hold(file.path, () => HEADER_BYTES)
-  presence.hold(`${file.path}-wal`)
-  return {
-    db,
-    cache: new RowCache(),
-    path: file.path,
-    presence,
-    spans: new CheckedSpans(file.path),
-    mendMs,
-    version: 0,
-    isChecked: false,
-    commits: 0,
-  }
-}
-
-/** Checks once per turn of the event loop whether others have written: within a turn nobody can know of a commit. */
-function validCache(session: Session): RowCache {
-  return session.isChecked && session.commits === commitsHere ? session.cache : checkedCache(session)
-}
-
-function checkedCache(session: Session): RowCache {
-  const version = versionOf(session)
-  if (version !== session.version || session.cache.isFull) session.cache.clear()
-  session.version = version
-  session.commits = commitsHere
-  if (!session.isChecked) {
-    session.isChecked = true
-    // Runs after all settled promises were handled, before the next event from outside.
-    process.nextTick(() => {
-      session.isChecked = false
-    })
-  }
-  return session.cache
-}
-
-function versionOf({ db, path, mendMs }: Session): number {
-  try {
-    return whileBusy(mendMs, () => dataVersion(db))
-  } catch (error) {
-    throw storeError(error, path)
-  }
-}
-
 function fileOf(pathOrOptions: string | SqliteStoreOptions): SqliteFile {
   const options = typeof pathOrOptions === 'string' ? { path: pathOrOptions } : pathOrOptions
   const given = readOptions<SqliteStoreOptions>('sqliteStore()', options ?? {}, OPTIONS)
@@ -183,10 +128,6 @@ function fileOf(pathOrOptions: string | SqliteStoreOptions): SqliteFile {
     throw new StoreError('store', 'A SQLite store needs the path of a file. For rows in memory use memoryStore().')
   }
   return { path: resolve(path), durability, busyMs: Math.max(0, Math.floor(busyMs)), readOnly }
-}
-
-function dataVersion(db: Connection): number {
-  return Number(db.first('PRAGMA data_version')?.[0])
 }
 
 interface Place {
@@ -200,6 +141,12 @@ function commitAtOnce(place: Place, commit: Commit): void | Promise<void> {
   requireWritable(place.file)
   const texts = commitTexts(commit)
   if (!tryCommit(place, commit, texts)) return patiently(place.file, () => tryCommit(place, commit, texts))
+}
+
+/** Waits only if another process holds the lock. */
+function commitTogether(place: Place, work: () => void): void | Promise<void> {
+  requireWritable(place.file)
+  if (!tryTogether(place, work)) return patiently(place.file, () => tryTogether(place, work))
 }
 
 function requireWritable({ path, readOnly }: SqliteFile): void {
@@ -244,9 +191,8 @@ function tryCommit({ session, graph, file }: Place, commit: Commit, texts: Commi
     const written = writeCommit({ db, graph, cache }, commit, texts)
     db.exec('COMMIT')
     requireThere(current, file)
-    numberEvents(commit, (written.tail?.seq ?? 0) - commit.events.length)
-    cache.putCommit(commit, written)
-    current.commits = ++commitsHere
+    putWritten(cache, commit, written)
+    acknowledge(current)
     return true
   } catch (error) {
     rollBack(db)
@@ -257,19 +203,65 @@ function tryCommit({ session, graph, file }: Place, commit: Commit, texts: Commi
   }
 }
 
-/** SQLite reports a file that was emptied as damaged. */
-function failure({ presence, path }: Session, error: unknown): Error {
-  if (!isLegateError(error)) presence.requireNow()
-  return storeError(error, path)
+/** False when another process holds the lock. */
+function tryTogether({ session, file }: Place, work: () => void): boolean {
+  const current = session()
+  const { db, path, spans } = current
+  current.presence.requireUnseen()
+  if (!begin(db, path)) return false
+  const shared: SharedTransaction = {}
+  current.shared = shared
+  spans.isWriting = true
+  try {
+    checkedCache(current)
+    work()
+    if (shared.failed !== undefined) throw shared.failed
+    db.exec('COMMIT')
+    requireThere(current, file)
+    acknowledge(current)
+    return true
+  } catch (error) {
+    rollBack(db)
+    current.cache.clear()
+    throw failure(current, error)
+  } finally {
+    current.shared = undefined
+    spans.isWriting = false
+  }
 }
 
-/**
- * Checks the file before the commit is acknowledged. A flush costs more than the check; without a flush, not every commit
- * checks.
- */
-function requireThere({ presence }: Session, { durability }: SqliteFile): void {
-  if (durability === 'power') presence.requireNow()
-  else presence.require()
+/** Writes a commit into a transaction that it shares with others, so that it can be taken back alone. */
+function commitWith({ session, graph }: Place, shared: SharedTransaction, commit: Commit): void {
+  if (shared.failed !== undefined) throw shared.failed
+  const current = session()
+  const { db, cache, spans } = current
+  spans.require(db, commit.rootId)
+  db.exec('SAVEPOINT one')
+  try {
+    putWritten(cache, commit, writeCommit({ db, graph, cache }, commit, commitTexts(commit)))
+    db.exec('RELEASE one')
+  } catch (error) {
+    cache.clear()
+    const cause = failure(current, error)
+    if (!takeBack(db)) shared.failed = cause
+    throw cause
+  }
+}
+
+/** False where SQLite has rolled back the whole transaction: a disk was full, or failed. */
+function takeBack(db: Connection): boolean {
+  try {
+    db.exec('ROLLBACK TO one')
+    db.exec('RELEASE one')
+    return true
+  } catch {
+    return false
+  }
+}
+
+function putWritten(cache: RowCache, commit: Commit, written: WrittenNumbers): void {
+  numberEvents(commit, (written.tail?.seq ?? 0) - commit.events.length)
+  cache.putCommit(commit, written)
 }
 
 function tryWrite({ session, file }: Place, change: Change): boolean {
@@ -281,7 +273,7 @@ function tryWrite({ session, file }: Place, change: Change): boolean {
     change(db, checkedCache(current))
     db.exec('COMMIT')
     requireThere(current, file)
-    current.commits = ++commitsHere
+    acknowledge(current)
     return true
   } catch (error) {
     rollBack(db)
@@ -328,22 +320,5 @@ function compact({ db, cache, path }: Session, file: SqliteFile): void {
     if (!NOT_NOW.includes(resultCode(error) & 0xff)) throw storeError(error, path)
   } finally {
     cache.clear()
-  }
-}
-
-function numberEvents({ events }: Commit, before: number): void {
-  events.forEach((event, index) => {
-    ;(event as { seq: number }).seq = before + index + 1
-  })
-}
-
-function begin(db: Connection, path: string): boolean {
-  try {
-    db.exec('BEGIN IMMEDIATE')
-    return true
-  } catch (error) {
-    if (isBusy(error)) return false
-    rollBack(db)
-    throw storeError(error, path)
   }
 }

@@ -50,15 +50,8 @@ export function failpoints(plan: FailpointPlan): Failpoints {
 /** Adds a failpoint before and after every commit of a store. */
 export function withFailpoints<Kind extends Store>(store: Kind, plan: FailpointPlan | Failpoints): Kind {
   const points = 'pass' in plan ? plan : failpoints(plan)
-  return {
-    ...store,
-    commit: (commit: Commit) => {
-      points.pass(`before:${commit.kind}`)
-      const stored = store.commit(commit)
-      const done = () => points.pass(`after:${commit.kind}`)
-      return stored instanceof Promise ? stored.then(done) : done()
-    },
-  }
+  const before = ({ kind }: Commit) => points.pass(`before:${kind}`)
+  return watched(store, { before, after: ({ kind }) => points.pass(`after:${kind}`) })
 }
 
 /** A line of a worker's log. A commit is logged only after the store has acknowledged it. */
@@ -113,12 +106,43 @@ export function withAcknowledgements<Kind extends Store>(store: Kind): Kind {
   const tell = ({ id, kind, rootId, events }: Commit, sent: number) => {
     writeLine({ type: 'commit', pid: process.pid, id, kind, rootId, events, sent, at: machineMs() })
   }
+  const sent = new WeakMap<Commit, number>()
+  const before = (commit: Commit) => sent.set(commit, machineMs())
+  return watched(store, { before, after: (commit) => tell(commit, sent.get(commit) ?? 0) })
+}
+
+interface Watcher {
+  readonly before: (commit: Commit) => void
+  /** The commit was acknowledged. */
+  readonly after: (commit: Commit) => void
+}
+
+/** Commits that share a transaction are acknowledged with it. */
+function watched<Kind extends Store>(store: Kind, watcher: Watcher): Kind {
+  const { together } = store
+  let written: Commit[] | null = null
   return {
     ...store,
     commit: (commit: Commit) => {
-      const sent = machineMs()
+      watcher.before(commit)
       const stored = store.commit(commit)
-      return stored instanceof Promise ? stored.then(() => tell(commit, sent)) : tell(commit, sent)
+      if (stored instanceof Promise) return stored.then(() => watcher.after(commit))
+      return written === null ? watcher.after(commit) : void written.push(commit)
     },
+    ...(together !== undefined && {
+      together: (work: () => void) => {
+        const here: Commit[] = []
+        const stored = together(() => {
+          written = here
+          try {
+            work()
+          } finally {
+            written = null
+          }
+        })
+        const tell = () => here.forEach(watcher.after)
+        return stored instanceof Promise ? stored.then(tell) : tell()
+      },
+    }),
   }
 }
