@@ -88,7 +88,7 @@ export class Ledger {
   /** Gives the rule's result once the step is stored: at once where the store answers at once. */
   commit<T>(step: Step<T>): T | Promise<T> {
     if (this.store.known !== undefined) return this.commitInLine(step)
-    if (this.store.together !== undefined && this.hasCompany()) return this.commitTogether(step)
+    if (this.store.together !== undefined && this.hasCompany(step)) return this.commitTogether(step)
     const tree = this.store.tree(step.rootId)
     return tree instanceof Promise ? tree.then((loaded) => this.commitOn(loaded, step)) : this.commitOn(tree, step)
   }
@@ -145,8 +145,12 @@ export class Ledger {
     return this.finish(attempt)
   }
 
-  /** While several nodes run, the steps of a turn of the event loop share one transaction. A step alone would only wait. */
-  private hasCompany(): boolean {
+  /**
+   * While several nodes run, what they store in a turn of the event loop shares one transaction. A step alone would only wait, and
+   * so would a person.
+   */
+  private hasCompany({ kind }: Step<unknown>): boolean {
+    if (!OF_NODES.has(kind)) return false
     return this.waiting.length > 0 || (this.listener.claims(this.clock.now())?.running ?? 0) > 1
   }
 
@@ -308,7 +312,7 @@ const MOST_TOGETHER = 64
 const MAX_ATTEMPTS = 200
 const ROOM_MS = 500
 
-/** Steps that store the result of a running node, and may wait for space. Other steps fail at once. */
+/** Steps that store the result of a running node, and may wait for space and for one another. Other steps fail at once. */
 const OF_NODES: ReadonlySet<CommitKind> = new Set<CommitKind>([
   'reserve',
   'expand',
