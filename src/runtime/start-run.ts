@@ -214,7 +214,8 @@ export class RunStarter {
     if (known !== undefined) checkOwner(known, agent, options)
     else if (options.mustExist) return this.refuseUnknown(conversationId, owner)
     else requireSight(options)
-    this.requireNeeds(agent, known, options)
+    // A program that starts its own agents trusts itself.
+    if (options.by !== null || (known ?? options).owner !== null) this.requireNeeds(agent, known, options)
     const conversation = {
       id: conversationId,
       isNew: known === undefined,
