@@ -179,6 +179,8 @@ const METHODS = {
     runs: [(o) => runtime.runs(o), { limit: 'all' }],
     conversations: [(o) => runtime.conversations(o), { limit: 'all' }],
     forgetOwner: null,
+    restored: [(o) => runtime.restored(o), { cancel: 'yes' }],
+    copyFrom: [(o) => runtime.copyFrom(runtime.store, o), { progress: 'yes' }],
     conversationIdFor: [(o) => runtime.conversationIdFor(cook, 'x', o), { owner: 5 }],
     as: null,
     attach: null,

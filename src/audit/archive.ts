@@ -37,7 +37,7 @@ export async function* exportTree(store: Store, rootId: Id): AsyncGenerator<stri
 }
 
 /** The archive of a store that has one. */
-function archiveOf({ archive, name }: Store): Archive {
+export function archiveOf({ archive, name }: Store): Archive {
   if (archive !== undefined) return archive
   throw new StoreError(
     'store',
@@ -66,7 +66,7 @@ export async function importTree(
   const { rootId } = tree
   if (check !== undefined) check(rootOf(tree))
   const isKnown = (await look(store, rootId, (tree) => tree.conversation(rootId))) !== undefined
-  const known = isKnown ? headOf(await archive.read(rootId)) : undefined
+  const known = isKnown ? ((await archive.head?.(rootId)) ?? headOf(await archive.read(rootId))) : undefined
   if (isKnown && known === headOf(tree)) return rootId
   const bare = await checkTree(ledger, tree)
   if (isKnown && known === bare) return rootId
@@ -90,7 +90,7 @@ function headOf(tree: WholeTree | undefined): string | undefined {
  * Hashes prove that nothing changed on the way, not that the author was honest: the rows are audited too. Gives the hash that
  * the tree has in a store which keeps no record of commits.
  */
-async function checkTree({ kinds }: Ledger, tree: WholeTree): Promise<string | undefined> {
+export async function checkTree({ kinds }: Ledger, tree: WholeTree): Promise<string | undefined> {
   const [altered] = verifyTree(tree)
   if (altered !== undefined) refuse(altered.message)
   const wrong = shapeOf(tree)

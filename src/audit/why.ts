@@ -6,7 +6,7 @@ import type { TreeReader } from '../graph/reader.ts'
 import type { AgentRef, Id, Link, Node, Turn } from '../graph/rows.ts'
 import { approvalOf } from '../rules/turn/approval-of.ts'
 import { questionOf } from '../rules/turn/question-of.ts'
-import { seenOf } from '../rules/turn/seen-of.ts'
+import { doubtHash, seenOf } from '../rules/turn/seen-of.ts'
 import { lookWith } from '../store/look.ts'
 import { notFound, wasDeleted } from '../store/not-found.ts'
 import type { Store } from '../store/store.ts'
@@ -24,6 +24,7 @@ export const WHY_CODES = [
   'timer', // it goes on at a moment
   'running', // a process works on it
   'process_gone', // the process that worked on it is gone
+  'uncertain', // a call in it may have taken effect, and nobody has settled it
   'agent_missing', // no process that is known has the code of its agent
   'worker', // it can go on, and waits for a free worker
   'budget', // little is left of what it may spend
@@ -112,6 +113,7 @@ class Inquiry {
     const { reasons } = this
     if (reasons.length === 0)
       this.put(this.turn, null, ['stuck', 'Nothing in it is open, and it has not ended.', AUDIT])
+    for (const id of this.seen) this.doubts(this.context.tree.turn(id))
     const goesOn = this.turn.state !== 'ended' && reasons.some(({ code }) => GOES_ON.has(code))
     return { runId: this.turn.id, goesOn, reasons, text: reasons.map(lineOf).join('\n') }
   }
@@ -124,6 +126,14 @@ class Inquiry {
     if (turn.state === 'queued') return this.queued(turn)
     for (const node of this.context.tree.openNodes(turn.id)) this.node(turn, node)
     this.budget(turn)
+  }
+
+  /** Adds the calls of a run whose effect nobody knows. */
+  private doubts(turn: Turn | undefined): void {
+    for (const id of turn?.account.uncertain ?? []) {
+      const node = this.context.tree.node(id)
+      if (turn !== undefined && node?.state === 'uncertain') this.put(turn, node, doubt(node))
+    }
   }
 
   private queued(turn: Turn): void {
@@ -281,6 +291,12 @@ function asked(node: Node, now: number): ReasonText {
   const text = `${callOf(node)} waits for a person since ${spanOf(now - since)} (${request}; ${reason}).`
   const answer = `${short} --seen ${digest}`
   return ['approval', text, `legate approve ${answer}, or legate deny ${answer}`]
+}
+
+function doubt(node: Node): ReasonText {
+  const text = `It is uncertain whether ${callOf(node)} took effect. ${node.failure?.message ?? ''}`
+  const settle = `legate settle ${node.id.slice(-8)} --seen ${doubtHash(node)}`
+  return ['uncertain', text, `find out, then: ${settle} with --happened, --run-again or --leave`]
 }
 
 function question(node: Node, now: number): ReasonText {

@@ -10,7 +10,7 @@
 
 import type { CliCommand, Option } from './command/command.ts'
 import { SERVER_COMMANDS } from './server-commands.ts'
-import { CHANGE_COMMANDS, PEOPLE_COMMANDS, PROOF_COMMANDS } from './store-commands.ts'
+import { CHANGE_COMMANDS, PEOPLE_COMMANDS, PROOF_COMMANDS, STORE_COMMANDS } from './store-commands.ts'
 
 const JSON_LINES: Option = { name: 'json', text: 'one JSON object a line, for programs' }
 const REASON: Option = { name: 'reason', value: 'TEXT', text: 'the reason, which is recorded and shown to the agent' }
@@ -231,6 +231,7 @@ export const COMMANDS: readonly CliCommand[] = [
     load: async () => (await import('./commands/look/show.ts')).transcript,
   },
   ...PROOF_COMMANDS,
+  ...STORE_COMMANDS,
   ...CHANGE_COMMANDS,
   {
     name: 'cancel',

@@ -260,3 +260,51 @@ export const PROOF_COMMANDS: readonly CliCommand[] = [
     load: async () => (await import('./commands/change/archive.ts')).prune,
   },
 ]
+
+/** Commands for a whole store. */
+export const STORE_COMMANDS: readonly CliCommand[] = [
+  {
+    name: 'copy',
+    usage: '--from STORE --to STORE [--json]',
+    summary: 'copy all runs of one store into another one',
+    about: [
+      'A STORE is a file, a folder with a store of JSON, or postgres://...; --to makes one that is not there, and one of JSON where ' +
+        'the name ends in a slash.',
+      'Copies every tree with the hashes of its commits, and the tombstones of deleted ones. Tokens, webhooks, limits and sums of ' +
+        'usage stay: the other store has its own.',
+      'Say it again where it was ended, or where the first store went on: it takes what is new, and renews trees that went on. ' +
+        'An open run goes on in the other store. Stop the processes of the first store before the last copy, and start those of ' +
+        'the other one after it: a tree that went on in both is an error, and nothing more is copied then.',
+    ],
+    options: [
+      { name: 'from', value: 'STORE', text: 'the store to read' },
+      { name: 'to', value: 'STORE', text: 'the store to write' },
+      JSON_LINES,
+    ],
+    examples: [
+      ['legate copy --from runs.db --to postgres://legate@db.example.com/legate', 'from one file to PostgreSQL'],
+      ['legate copy --from runs.db --to sessions/', 'into a store of JSON'],
+    ],
+    takes: [0, 0],
+    load: async () => (await import('./commands/change/copy.ts')).copy,
+  },
+  {
+    name: 'restored',
+    usage: '[--cancel] [--json]',
+    summary: 'say that the store came from a backup, before anything works on it',
+    about: [
+      'What was done after the backup is not in the store. Open runs would do it again: this makes each effect that they were about ' +
+        'to have uncertain, takes the claims of all processes away, and says what is in doubt. legate inbox lists it.',
+      'Refuses while a process works on the store. Say it once, after you have restored the store and before you start processes.',
+      'A model that is asked again may call a tool again that it had called after the backup: no row knows of that call. With ' +
+        '--cancel no open run goes on by itself.',
+    ],
+    options: [{ name: 'cancel', text: 'also cancel every open run; legate retry goes on with one' }, JSON_LINES],
+    examples: [
+      ['legate restored --store runs.db', 'after runs.db was put back'],
+      ['legate restored --cancel', 'and let a person decide about each run'],
+    ],
+    takes: [0, 0],
+    load: async () => (await import('./commands/change/restored.ts')).restored,
+  },
+]

@@ -1,8 +1,10 @@
 import type { AnyAgent } from '../agent/definition/agent.ts'
 import type { ForgottenOwner, PruneOptions } from '../audit/archive.ts'
 import type { AuditOptions, AuditReport } from '../audit/audit.ts'
+import type { CopyOptions, CopyReport } from '../audit/copy.ts'
 import type { RunDiff } from '../audit/diff.ts'
 import type { PictureOptions } from '../audit/picture.ts'
+import type { RestoredOptions, RestoredReport } from '../audit/restored.ts'
 import type { Why, WhyOptions } from '../audit/why.ts'
 import { InputError, NotFoundError } from '../base/error.ts'
 import { toJson } from '../base/json.ts'
@@ -339,6 +341,27 @@ export abstract class StoreOperations {
     const { audit } = await import('../audit/audit.ts')
     if (options.repair === true) await this.parts.rules()
     return audit(this.parts.ledger, options)
+  }
+
+  /**
+   * Copies all trees and tombstones of another store into this one, with their hashes, one after the other. Where it was ended, or
+   * the other store went on, say it again: it takes what is new. Tokens, webhooks, limits and sums of usage stay where they are.
+   * Throws ConflictError where a tree went on in both stores.
+   */
+  async copyFrom(store: Store, options: CopyOptions = {}): Promise<CopyReport> {
+    const { copyStore } = await import('../audit/copy.ts')
+    return copyStore(store, this.parts.ledger, options)
+  }
+
+  /**
+   * Makes a store that came from a backup safe to work on, once, before any process works on it: what was done after the backup is
+   * not in it. Takes away all claims of before, and makes each effect that an open run was about to have `uncertain`, so that it
+   * is shown and not silently done again. Refused while a process works on the store.
+   */
+  async restored(options: RestoredOptions = {}): Promise<RestoredReport> {
+    const { restored } = await import('../audit/restored.ts')
+    await this.parts.rules()
+    return restored(this.parts.ledger, options, (id) => this.cancel(id, 'The store was restored from a backup.'))
   }
 
   /** All of a tree as JSON Lines, for `import` of any store. Of an open run it is a copy: let only one of the two go on. */

@@ -81,11 +81,16 @@ export interface Archive {
   parts?(rootId: Id): AsyncIterable<ArchivePart>
   /** Compares the stored rows with the record of their commits: of one tree, or of all. */
   verify(rootId?: Id): Later<VerifyReport>
+  /** The hash of the last commit of a tree. Undefined when there is no such tree, and where no record of commits is kept. */
+  head?(rootId: Id): Later<string | undefined>
   /**
    * Imports a tree that another store exported. Throws ConflictError when a row of it is there already. Where a tree of this id
-   * was deleted here, it accepts only one whose last commit has the tombstone's hash, and removes the tombstone.
+   * was deleted here, it accepts only one whose last commit has the tombstone's hash, and removes the tombstone. `instead`: takes
+   * the place of the tree of this id that ends in that hash; throws ConflictError, and changes nothing, where that one went on.
    */
-  restore(tree: WholeTree): Later<void>
+  restore(tree: WholeTree, instead?: string): Later<void>
+  /** Keeps the tombstone that another store has of a tree. The tree must not be here. */
+  bury?(stone: Tombstone): Later<void>
   /**
    * Deletes a tree whole, or nothing of it, and leaves its tombstone. Undefined when there is no such tree, or when it has
    * events after `seq`. Throws ConflictError while a turn of it is open: see `evenTampered`.

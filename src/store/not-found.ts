@@ -67,6 +67,12 @@ export function liftedBy(
   throw new ConflictError('conflict', message, { details: { rootId, hash, deleted: other.hash, stale: false } })
 }
 
+/** Why a newer copy does not take the place of a tree. */
+export function wentOn(rootId: Id): ConflictError {
+  const message = `The tree ${rootId} is not replaced: it is not as it was a moment ago. A process works on it.`
+  return new ConflictError('conflict', message, { details: { rootId, stale: true } })
+}
+
 /** The error for an id that is not in the store: it never was, or it was deleted, when and why. */
 export async function notFound({ archive }: Pick<Store, 'archive'>, what: string, id: Id): Promise<NotFoundError> {
   return missingError(what, id, await archive?.tombstone(id))

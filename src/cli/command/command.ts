@@ -109,9 +109,11 @@ export function isRemote(name: string): boolean {
 }
 
 /** Commands that work on a store of this machine only. */
-const LOCAL: readonly string[] = ['chat', 'resume', 'serve', 'worker', 'open', 'mcp', 'acp']
+const LOCAL: readonly string[] = ['chat', 'resume', 'serve', 'worker', 'open', 'mcp', 'acp', 'restored']
 
-const STORELESS: readonly string[] = ['demo', 'init', 'explain', 'validate', 'doctor', 'convert', 'completion', 'help']
+const STORELESS: readonly string[] = [
+  ...['demo', 'init', 'explain', 'validate', 'doctor', 'convert', 'completion', 'help', 'copy'],
+]
 
 export interface SuggestionOptions {
   readonly names: readonly string[]

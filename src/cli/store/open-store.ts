@@ -22,8 +22,13 @@ export function storePath(call: Call): string {
   if (option === '') throw new CliError('--store is empty: name the file of the store, or leave it out.', EXIT.usage)
   const named = option ?? call.env['LEGATE_DB'] ?? ''
   if (option === undefined && (call.env['LEGATE_SERVER'] ?? '') !== '') throw new CliError(NO_SERVER, EXIT.usage)
-  if (named !== '') return isPostgresUrl(named) ? named : resolve(asPath(named))
+  if (named !== '') return placeOf(named)
   return join(stateFolder(call.env), 'legate.db')
+}
+
+/** A file or folder by its whole path, or a database by its address. */
+export function placeOf(named: string): string {
+  return isPostgresUrl(named) ? named : resolve(asPath(named))
 }
 
 /** An address that is not one of PostgreSQL is a slip of the pen, not the name of a new file. */
@@ -36,7 +41,11 @@ function asPath(named: string): string {
 
 /** The store as others may know it: an address without its password. */
 export function shownStore(call: Call): string {
-  const place = storePath(call)
+  return shownPlace(storePath(call))
+}
+
+/** A file by its path, or an address without its password. */
+export function shownPlace(place: string): string {
   if (!isPostgresUrl(place) || !URL.canParse(place)) return place
   const url = new URL(place)
   const schema = url.searchParams.get('schema')
@@ -48,7 +57,11 @@ export function shownStore(call: Call): string {
 
 /** Opens the store of a command; it must exist. Reading commands create and change nothing. */
 export function openStore(call: Call, use: Use): Store {
-  const path = storePath(call)
+  return openPlace(storePath(call), use)
+}
+
+/** Opens the store of this file or address; it must exist. */
+export function openPlace(path: string, use: Use): Store {
   if (isPostgresUrl(path)) return postgresStore({ url: path, busyMs: BUSY_MS[use], readOnly: use === 'read' })
   if (sizeOf(path) === 0) throw new CliError(`${path} is empty: no program has written a run to it yet. ${NAME_IT}`)
   return sqliteStore({ path, busyMs: BUSY_MS[use], readOnly: use === 'read' })

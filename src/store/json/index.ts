@@ -15,8 +15,8 @@ import { memoryRegistry, type RegistryLog } from '../memory/registry.ts'
 import { dropRegistered, putRegistered } from '../memory/registry-table.ts'
 import { memoryReader } from '../memory/scan.ts'
 import { piecesOf, putPiece } from '../memory/snapshot.ts'
-import { emptyTables, type StoredTree, type Tables } from '../memory/tables.ts'
-import { liftedBy, readTombstone, tampered } from '../not-found.ts'
+import { emptyTables, forgetTree, type StoredTree, type Tables } from '../memory/tables.ts'
+import { liftedBy, readTombstone, tampered, wentOn } from '../not-found.ts'
 import { hasNoProcess } from '../process-proof.ts'
 import type { LocalStore } from '../store.ts'
 import { Documents } from './documents.ts'
@@ -76,7 +76,8 @@ export function jsonStore(folderOrOptions: string | JsonStoreOptions): LocalStor
     archive: {
       ...memoryArchive(() => rows().tables),
       verify: (rootId) => rows().verify(rootId),
-      restore: (whole) => rows().restore(whole),
+      restore: (whole, instead) => rows().restore(whole, instead),
+      bury: (stone) => rows().keep(stone),
       remove: (rootId, removal) => rows().remove(rootId, removal),
       forgetOwner: (owner) => rows().forgetOwner(owner),
       compact: () => rows().compact(),
@@ -220,14 +221,37 @@ class JsonRows {
     tree.isUnchecked = false
   }
 
-  restore(whole: WholeTree): void {
-    checkCommit(this.tables, newRows(whole))
-    liftedBy(this.tables.tombstones, whole, headOf(whole))
-    this.journal.append({ tree: whole })
+  restore(whole: WholeTree, instead?: string): void {
+    const before = instead === undefined ? undefined : this.makeRoom(whole.rootId, instead)
+    try {
+      checkCommit(this.tables, newRows(whole))
+      liftedBy(this.tables.tombstones, whole, headOf(whole))
+      this.journal.append({ tree: whole })
+    } catch (error) {
+      if (before !== undefined) this.put(before)
+      throw error
+    }
     this.put(whole)
     for (const { letter, id } of whole.rows) if (letter === 'c') this.documents.changed(id)
     this.trim(Date.now())
     if (this.isGrown()) this.compact()
+  }
+
+  /** Takes away the tree of which a newer copy comes, and gives it. */
+  private makeRoom(rootId: Id, instead: string): WholeTree | undefined {
+    const archive = memoryArchive(() => this.tables)
+    const tree = this.tables.trees.get(rootId)
+    if (tree === undefined || archive.head(rootId) !== instead) throw wentOn(rootId)
+    const before = archive.read(rootId)
+    forgetTree(this.tables, tree)
+    this.tables.writes++
+    return before
+  }
+
+  /** Keeps the tombstone of a tree that was deleted elsewhere. */
+  keep(stone: Tombstone): void {
+    this.journal.append({ stone })
+    this.tables.tombstones.push(stone)
   }
 
   remove(rootId: Id, removal: Removal): Tombstone | undefined {
@@ -295,6 +319,8 @@ class JsonRows {
   }
 
   private put(whole: WholeTree): void {
+    const earlier = this.tables.trees.get(whole.rootId)
+    if (earlier !== undefined) forgetTree(this.tables, earlier)
     const tree = putTree(this.tables, whole)
     if (tree === undefined) return
     tree.chain = whole.records.map(({ events: _, ...link }) => link)

@@ -12,6 +12,7 @@ import { forgetTree, type StoredTree, type Tables } from './tables.ts'
 
 /** An archive that answers at once: its rows are in memory. */
 interface MemoryArchive extends Pick<Archive, 'tombstones' | 'tombstone'> {
+  head(rootId: Id): string | undefined
   read(rootId: Id): WholeTree | undefined
   verify(rootId?: Id): VerifyReport
 }
@@ -26,6 +27,7 @@ export function memoryArchive(tables: () => Tables): MemoryArchive {
   }
   return {
     read,
+    head: (rootId) => tables().trees.get(rootId)?.chain?.at(-1)?.hash,
     verify: (rootId) => {
       const trees = tables()
         .trees.values()

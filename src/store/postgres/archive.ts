@@ -17,7 +17,7 @@ import { parseRow, toConversation, toTurn } from '../codec/rows.ts'
 import { sameText, shortText } from '../codec/short-text.ts'
 import { unpackTree } from '../codec/tree-text.ts'
 import { memberText, readMarks, rowMark } from '../commit-chain.ts'
-import { forgottenStone, liftedBy, readTombstone, tombstoneFor, tombstoneOf } from '../not-found.ts'
+import { forgottenStone, liftedBy, readTombstone, tombstoneFor, tombstoneOf, wentOn } from '../not-found.ts'
 import { openTree } from '../store.ts'
 import { tidyCommits } from './beside.ts'
 import type { Database } from './connection/database.ts'
@@ -47,8 +47,15 @@ export function postgresArchive(database: Database, { forget, made }: ArchiveCha
     read: (rootId) => database.transaction(AT_ONE_MOMENT, async (query) => (await readTree(query, rootId))?.whole),
     parts: (rootId) => parts(database, rootId),
     verify: (rootId) => verify(database, rootId),
-    restore: async (tree) => {
-      await change((query) => restore(query, tree))
+    head: async (rootId) => {
+      const [row] = await database.query(HEAD, [keyOf(rootId)])
+      return row === undefined ? undefined : String(row[0])
+    },
+    restore: async (tree, instead) => {
+      await change(async (query) => {
+        if (instead !== undefined) await makeRoom(query, tree.rootId, instead)
+        await restore(query, tree)
+      })
       forget(tree.rootId)
       made(tree.rootId)
     },
@@ -57,6 +64,7 @@ export function postgresArchive(database: Database, { forget, made }: ArchiveCha
       forget(rootId)
       return stone
     },
+    bury: (stone) => change((query) => putStone(query, stone)),
     tombstones: async () => (await database.query(STONES)).map(toStone),
     tombstone: async (id) => {
       const stones = (await database.query(STONES_OF, [[escaped(String(id))]])).map(toStone)
@@ -120,6 +128,7 @@ async function verify(database: Database, rootId: Id | undefined): Promise<Verif
   return report
 }
 
+const HEAD = 'SELECT hash FROM @.trees WHERE root_id = $1'
 const LOCK = 'SELECT seq, t, hash FROM @.trees WHERE root_id = $1 FOR UPDATE'
 const HEADS = `SELECT letter::text, id, version, span, data FROM @.rows WHERE t = $1 AND letter IN ('c', 't') ORDER BY letter, id <> $2, n, ordinal, id`
 const DROPS = ['rows', 'commits', 'bodies', 'trees'].map((table) => `DELETE FROM @.${table} WHERE t = $1`)
@@ -139,10 +148,21 @@ async function remove(query: Query, rootId: Id, removal: Removal): Promise<Tombs
   if (!mayGo) throw openTree(rootId, open.id)
   const stone = tombstoneOf({ rootId, hash: String(hash), seq: Number(seq), conversations, turns }, removal)
   if (removal.dryRun === true) return stone
-  await query(DROP_BLOCKS, [keyOf(rootId)])
-  for (const drop of DROPS) await query(drop, [t])
+  await drop(query, { rootId, t })
   await putStone(query, stone)
   return stone
+}
+
+async function drop(query: Query, { rootId, t }: TreePlace): Promise<void> {
+  await query(DROP_BLOCKS, [keyOf(rootId)])
+  for (const text of DROPS) await query(text, [t])
+}
+
+/** Drops the tree of which a newer copy comes, in the caller's transaction. */
+async function makeRoom(query: Query, rootId: Id, instead: string): Promise<void> {
+  const [locked] = await query(LOCK, [keyOf(rootId)])
+  if (locked?.[2] !== instead) throw wentOn(rootId)
+  await drop(query, { rootId, t: locked[1] })
 }
 
 function isDifferent(tree: TableTree | undefined): boolean {

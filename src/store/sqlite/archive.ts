@@ -17,17 +17,17 @@ import {
   WIDTH,
 } from '../codec/rows.ts'
 import { unpackTree } from '../codec/tree-text.ts'
-import { liftedBy, tombstoneOf } from '../not-found.ts'
+import { liftedBy, tombstoneOf, wentOn } from '../not-found.ts'
 import type { RowCache } from '../row-cache.ts'
 import { forgetChanges } from './beside/changes.ts'
 import { forgetRegistered } from './beside/registry.ts'
 import { forgetSpent } from './beside/spent.ts'
-import { dropStone, findStone, forgetStones, readStones, toStone } from './beside/stones.ts'
+import { dropStone, findStone, forgetStones, putStone, readStones, toStone } from './beside/stones.ts'
 import { addKeys, newKeys, putBody, putUses } from './commit.ts'
 import { atOneMoment, type Connection } from './driver.ts'
-import { numberRows } from './numbers.ts'
+import { nextSpan, numberRows } from './numbers.ts'
 import { putOwned } from './owners.ts'
-import { bury, readConversation, removeTree } from './remove.ts'
+import { bury, dropTree, headOf, readConversation, removeTree, spansWithin } from './remove.ts'
 import { putRows, sealTree } from './seals.ts'
 import { bodiesOf, edgesIn, findTrees, readRecords, readSpan, treeByLog, writtenRow } from './tree.ts'
 import { verifySqlite } from './verify.ts'
@@ -43,7 +43,13 @@ export function sqliteArchive({ read, write, compact }: ArchiveContext): Archive
   return {
     read: (rootId) => read((db) => atOneMoment(db, () => readWhole(db, rootId))),
     verify: (rootId) => read((db) => atOneMoment(db, () => verifySqlite(db, rootId))),
-    restore: (tree) => write((db, cache) => restore(db, cache, tree)),
+    head: (rootId) => read((db) => headOf(db, rootId)),
+    restore: (tree, instead) =>
+      write((db, cache) => {
+        if (instead !== undefined) makeRoom(db, cache, { rootId: tree.rootId, hash: instead })
+        restore(db, cache, tree)
+      }),
+    bury: (stone) => write((db, cache) => putStone(db, nextSpan(db, cache), stone)),
     remove: (rootId, removal) => {
       if (removal.dryRun === true) return read((db) => atOneMoment(db, () => removeTree(db, rootId, removal)))
       return remove(write, rootId, removal)
@@ -73,9 +79,9 @@ function remove(write: ArchiveContext['write'], rootId: Id, removal: Removal): R
 const ORDER = ['c', 't', 'n', 'l']
 
 function readWhole(db: Connection, rootId: Id): WholeTree | undefined {
-  const place = findTrees(db, rootId).byRoot.get(rootId)
-  if (place?.tree === undefined) return undefined
-  const spans = place.spans.map((n) => readSpan(db, n))
+  const place = spansWithin(db, rootId)
+  if (place === undefined) return undefined
+  const { spans } = place
   const rows = spans.flatMap((span) =>
     span.rows.flatMap((row) => {
       if (row.packed === null) throw unreadable(row.n)
@@ -99,6 +105,13 @@ function unreadable(n: number): StoreError {
 }
 
 const ADD_RECORD = `INSERT INTO commits (n, root_id, seq, kind, at, events, marks, hash) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`
+
+/** Drops the tree of which a newer copy comes, in the caller's transaction. */
+function makeRoom(db: Connection, cache: RowCache, { rootId, hash }: { rootId: Id; hash: string }): void {
+  if (headOf(db, rootId) !== hash) throw wentOn(rootId)
+  dropTree(db, rootId)
+  cache.clear()
+}
 
 /** Rows keep their texts byte for byte, and so their hashes. */
 function restore(db: Connection, cache: RowCache, tree: WholeTree): void {

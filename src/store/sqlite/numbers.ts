@@ -116,8 +116,7 @@ class RowNumbering implements RowNumbers {
   }
 
   private nextSpan(): number {
-    this.cache.lastSpan ??= spanOf(Number(this.db.first(LAST_ROW)?.[0] ?? 0))
-    return ++this.cache.lastSpan * SPAN
+    return nextSpan(this.db, this.cache)
   }
 
   private nextOf(turnId: Id): number {
@@ -130,6 +129,12 @@ class RowNumbering implements RowNumbers {
   lastOf(turnId: Id): number {
     return this.ends.get(turnId) ?? this.cache.home(turnId)?.turns.get(turnId)?.last ?? SPAN - 1
   }
+}
+
+/** The first number of the next span of the file. */
+export function nextSpan(db: Connection, cache: RowCache): number {
+  cache.lastSpan ??= spanOf(Number(db.first(LAST_ROW)?.[0] ?? 0))
+  return ++cache.lastSpan * SPAN
 }
 
 /** The greatest number ever used: the seals of removed spans remain. */

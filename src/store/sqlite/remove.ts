@@ -9,7 +9,7 @@ import { openTree } from '../store.ts'
 import { putStone } from './beside/stones.ts'
 import { type Connection, textOf } from './driver.ts'
 import { dropOwned } from './owners.ts'
-import { type FileSpan, findTrees, readSpan, writtenRow } from './tree.ts'
+import { type FileSpan, findTrees, readRecords, readSpan, writtenRow } from './tree.ts'
 
 /** Deletes a tree in the caller's transaction. Costs as much as the tree is large, whatever else is stored. */
 export function removeTree(db: Connection, rootId: Id, removal: Removal): Tombstone | undefined {
@@ -21,11 +21,45 @@ export function removeTree(db: Connection, rootId: Id, removal: Removal): Tombst
   if (open !== undefined) throw openTree(rootId, open.id)
   const stone = tombstoneOf(leaving, removal)
   if (removal.dryRun === true) return stone
+  putStone(db, drop(db, leaving), stone)
+  return stone
+}
+
+function drop(db: Connection, leaving: DoomedTree): number {
   for (const [id, slot] of leaving.spans.flatMap(keysOf)) {
     db.run('DELETE FROM keys WHERE id = ? AND slot = ?', [id, slot])
   }
-  bury(db, { ...leaving, spans: leaving.spans.map(({ rows }) => rows[0]?.n ?? 0) }, stone)
-  return stone
+  return dropRows(db, { ...leaving, spans: leaving.spans.map(firstOf) })
+}
+
+function firstOf({ rows }: FileSpan): number {
+  return rows[0]?.n ?? 0
+}
+
+/** Deletes a tree in the caller's transaction, whatever is open in it, without a trace: a newer copy of it comes. */
+export function dropTree(db: Connection, rootId: Id): void {
+  const leaving = findLeaving(db, rootId)
+  if (leaving !== undefined) drop(db, leaving)
+}
+
+/** The spans of a tree, in the order of the file, and its number in the log. Costs as much as the tree is large. */
+export function spansWithin(db: Connection, rootId: Id): Pick<DoomedTree, 'tree' | 'spans'> | undefined {
+  const tree = numberOf(db, rootId)
+  if (tree === undefined) return undefined
+  const marks = readRecords(db, tree).map((record) => record.marks)
+  const spans = spansOf(db, rootId, marks)
+  return { tree, spans: [...spans].sort((a, b) => firstOf(a) - firstOf(b)) }
+}
+
+const HEAD = 'SELECT CAST(hash AS BLOB) FROM commits WHERE n > ? AND n < ? ORDER BY n DESC LIMIT 1'
+
+/** The hash of the last commit of a tree. */
+export function headOf(db: Connection, rootId: Id): string | undefined {
+  const tree = numberOf(db, rootId)
+  if (tree === undefined) return undefined
+  const first = tree * COMMITS_PER_TREE
+  const [hash] = db.first(HEAD, [first, first + COMMITS_PER_TREE]) ?? []
+  return hash === undefined ? undefined : textOf(hash)
 }
 
 /** A tree with everything that is deleted with it. */
@@ -46,9 +80,8 @@ const KEY = 'SELECT n FROM keys WHERE id = ? AND slot = ?'
 const COMMITS = 'SELECT seq, CAST(marks AS BLOB), CAST(hash AS BLOB) FROM commits WHERE n > ? AND n < ? ORDER BY n'
 
 function findLeaving(db: Connection, rootId: Id): DoomedTree | undefined {
-  const [n] = db.first(KEY, [rootId, 'c']) ?? []
-  if (typeof n !== 'number') return undefined
-  const tree = n / SPAN
+  const tree = numberOf(db, rootId)
+  if (tree === undefined) return undefined
   const first = tree * COMMITS_PER_TREE
   const commits = db.all(COMMITS, [first, first + COMMITS_PER_TREE])
   const [seq = 0, , hash = ''] = commits.at(-1) ?? []
@@ -59,6 +92,11 @@ function findLeaving(db: Connection, rootId: Id): DoomedTree | undefined {
   const turns = spans.flatMap(({ turn }) => turn ?? [])
   const isWhole = hasAll(spans, marks)
   return { rootId, tree, hash: textOf(hash), seq: Number(seq), spans, isWhole, conversations, turns }
+}
+
+function numberOf(db: Connection, rootId: Id): number | undefined {
+  const [n] = db.first(KEY, [rootId, 'c']) ?? []
+  return typeof n === 'number' ? n / SPAN : undefined
 }
 
 /** The spans that a walk from the root reaches. Where a committed row is missing among them, all spans are searched. */
@@ -141,7 +179,12 @@ export interface RemovedTree {
   readonly spans: readonly number[]
 }
 
-export function bury(db: Connection, { rootId, tree, spans }: RemovedTree, stone: Tombstone): void {
+export function bury(db: Connection, removed: RemovedTree, stone: Tombstone): void {
+  putStone(db, dropRows(db, removed), stone)
+}
+
+/** Gives the last number that the tree had: its tombstone takes it. */
+function dropRows(db: Connection, { rootId, tree, spans }: RemovedTree): number {
   let last = tree * SPAN
   for (const first of spans) {
     last = Math.max(last, first)
@@ -155,7 +198,7 @@ export function bury(db: Connection, { rootId, tree, spans }: RemovedTree, stone
   db.run('DELETE FROM blocks WHERE root_id = ?', [rootId])
   db.run(DROP_BODIES, [tree])
   db.run('DELETE FROM uses WHERE tree = ?', [tree])
-  putStone(db, last, stone)
+  return last
 }
 
 function keysOf(span: FileSpan): (readonly [id: Id, slot: string])[] {
