@@ -12,6 +12,8 @@ export interface KnownDefinitions {
   readonly version: number
   hasVersion(agent: AgentRef): boolean
   hashes(): readonly string[]
+  /** The hash of the newest definition of each name. */
+  newest(): Readonly<Record<string, string>>
 }
 
 /** Which of the agents that it has code for a process runs now, and what it tells the others about that. */
@@ -37,11 +39,12 @@ export class Abilities {
   /** It stays one object while nothing changes. */
   readonly tell = (): ProcessReport => {
     const sources = this.sources.list()
-    const isSame = this.told.sources === sources && (!this.waits || this.toldOf === this.known.version)
-    if (!isSame) {
-      this.toldOf = this.known.version
-      this.told = this.waits ? { sources, versions: this.known.hashes() } : { sources }
-    }
+    if (this.told.sources === sources && this.toldOf === this.known.version) return this.told
+    this.toldOf = this.known.version
+    const definitions = this.known.newest()
+    const told = this.waits ? { sources, definitions, versions: this.known.hashes() } : { sources, definitions }
+    // An agent object that says nothing new is no news.
+    if (this.told.sources !== sources || JSON.stringify(told) !== JSON.stringify(this.told)) this.told = told
     return this.told
   }
 }

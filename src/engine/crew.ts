@@ -31,7 +31,7 @@ export class Crew {
 
   /** Takes note of the processes that run nodes. */
   learn(engines: readonly EngineRow[], now: number): void {
-    const works = (engine: EngineRow) => engine.agents?.length !== 0 && !isDead(engine, now)
+    const works = (engine: EngineRow) => engine.agents?.length !== 0 && engine.draining !== true && !isDead(engine, now)
     const others = engines.filter((engine) => engine.id !== this.own && works(engine))
     const own = engines.find(({ id }) => id === this.own)?.agents ?? []
     this.others = others.map(({ id }) => id)

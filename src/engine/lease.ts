@@ -18,6 +18,8 @@ export interface LeaseOptions {
   readonly tell: () => ProcessReport
 }
 
+const DRAINING = { draining: true } as const
+
 /** So many times a row is written anew where others write it, too. */
 const MOST_TRIES = 10
 
@@ -30,16 +32,22 @@ export class Lease {
   private named = -1
   /** More facts of its row. */
   private told: ProcessReport | undefined
-  private readonly since: Pick<EngineRow, 'host' | 'startedAt'>
+  private readonly since: Pick<EngineRow, 'host' | 'startedAt' | 'queue'>
   /** Others take its claims from then on: nothing may be claimed before the lease is renewed. */
   until = 0
   private isOver = false
+  private isDraining = false
   /** The last time that its row was written. */
   private writing: Promise<void> = Promise.resolve()
 
   constructor(options: LeaseOptions) {
     this.options = options
-    this.since = { host: nodeOs().hostname(), startedAt: options.clock.now() }
+    const queue = options.store.wakes?.name
+    this.since = {
+      host: nodeOs().hostname(),
+      startedAt: options.clock.now(),
+      ...(queue === undefined ? {} : { queue }),
+    }
   }
 
   /** Renews when a third of the lease is over, and when its row does not tell all: it knows more agents, or a source fails. */
@@ -63,6 +71,19 @@ export class Lease {
   /** Renews when it is time, and asks nobody before: for work that may take longer than the lease. */
   keep(): Later<void> {
     return this.options.clock.now() < this.renewAt ? undefined : this.renew()
+  }
+
+  /** Says that the process ends, and renews until `end`: what it runs may take longer than a lease. */
+  async drain(report: (error: unknown) => void): Promise<void> {
+    const { clock, leaseMs } = this.options
+    this.isDraining = true
+    this.renewAt = 0
+    const again = (): void => {
+      if (this.isOver) return
+      clock.at(clock.now() + leaseMs / 3, () => this.renew().catch(report).finally(again), { ref: false })
+    }
+    await this.renew().catch(report)
+    again()
   }
 
   private isToldAll(): boolean {
@@ -98,7 +119,14 @@ export class Lease {
   private async put(heardAt: number): Promise<void> {
     const { store, clock, engineId, agents, leaseMs, tell } = this.options
     const told = tell()
-    const news = { ...this.proof, ...this.since, ...told, heardAt, leaseUntil: heardAt + leaseMs }
+    const news = {
+      ...this.proof,
+      ...this.since,
+      ...told,
+      heardAt,
+      leaseUntil: heardAt + leaseMs,
+      ...(this.isDraining ? DRAINING : {}),
+    }
     for (let tries = 1; ; tries++) {
       const version = ((await store.engine(engineId))?.version ?? 0) + 1
       const engine: EngineRow = { ...news, id: engineId, version, agents: [...agents] }

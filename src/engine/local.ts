@@ -492,6 +492,7 @@ class LocalEngine implements Engine, NodeHost {
   private async drain(): Promise<void> {
     if (this.running.size === 0) return
     const { untilDrained } = await upkeep()
+    if (this.lease.wasHeld) await this.lease.drain(this.options.report)
     const drain = untilDrained(this.options.graceMs, () => this.running.size <= this.lent)
     this.drained = drain.end
     if (this.running.size === 0) drain.end()

@@ -347,12 +347,23 @@ async function recoverLost(ledger: Ledger, options: SweepOptions): Promise<void>
   const { now, lost, engines } = await lookAtEngines(ledger)
   options.crew.learn(engines, now)
   for (const one of lost) if (one.engineId !== options.engineId) await recoverClaims(ledger, options, one)
-  for (const engine of engines) {
-    const isOurs = engine.id === options.engineId
-    if (isOurs || !isDead(engine, now) || (await store.claimedBy(engine.id, 1)).length > 0) continue
+  const dead = engines.filter((engine) => engine.id !== options.engineId && isDead(engine, now))
+  for (const engine of forgettable(dead, now)) {
+    if ((await store.claimedBy(engine.id, 1)).length > 0) continue
     // The engine lives after all, or another process was faster.
     await dropEngine(store, engine, now).catch(ignoreConflict)
   }
+}
+
+/** How long the row of a process that is gone stays for people to see, and how many of them. */
+const REMEMBERED_MS = 600_000
+const MOST_REMEMBERED = 20
+
+/** Those that were gone for long, and all but the last of the others. */
+function forgettable(dead: readonly EngineRow[], now: number): EngineRow[] {
+  const oldest = dead.toSorted((a, b) => a.leaseUntil - b.leaseUntil)
+  const surplus = oldest.length - MOST_REMEMBERED
+  return oldest.filter(({ leaseUntil }, at) => at < surplus || leaseUntil + REMEMBERED_MS <= now)
 }
 
 interface EnginesNow {

@@ -15,6 +15,7 @@ import { leftAs } from './source-board.ts'
 export function hindrance(engine: EngineRow, agent: AgentRef): string | null {
   const code = codeOf(agent)
   if (engine.agents?.length === 0) return 'runs no nodes'
+  if (engine.draining === true) return 'is about to end, and takes nothing more'
   if (engine.agents?.includes(code) === false) return code === '' ? 'runs no agents of files' : 'has no code for it'
   const failing = engine.sources?.find(({ leaves }) => leaves.includes(leftAs(agent)))
   if (failing !== undefined)

@@ -74,12 +74,18 @@ export interface EngineRow extends ProcessReport {
   readonly startedAt?: number
   /** When it last renewed its lease, by the time of leases. */
   readonly heardAt?: number
+  /** Set while it ends: it takes no more nodes, and those that run have a grace to end. */
+  readonly draining?: true
+  /** The queue that brings it work. Missing where it looks for work itself. */
+  readonly queue?: string
 }
 
 /** Facts that a process tells the others beside its name. */
 export interface ProcessReport {
   /** The hashes of the only definitions whose runs it goes on with. Missing: it goes on with any definition of an agent it has. */
   readonly versions?: readonly string[]
+  /** The hash of the newest definition of each agent that it has code for, by name; of the first hundred. */
+  readonly definitions?: Readonly<Record<string, string>>
   /** The sources of tools that it has used: how they are. */
   readonly sources?: readonly SourceHealth[]
 }

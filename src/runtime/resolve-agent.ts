@@ -448,6 +448,8 @@ function keyOf({ name, identity }: AgentCore): string {
 
 /** A function that makes agents may make a new one each time: the newest of a name are enough to continue runs. */
 const MAX_VERSIONS = 64
+/** The most agents whose definition is told to other processes. */
+const MAX_TOLD = 100
 
 /** The agents that this process has code for. */
 export class AgentRegistry {
@@ -495,6 +497,12 @@ export class AgentRegistry {
   /** The hashes of all definitions that are known. */
   hashes(): string[] {
     return [...this.byName.values()].flatMap((versions) => [...versions.keys()])
+  }
+
+  /** The hash of the newest definition of each name, of the first hundred. */
+  newest(): Readonly<Record<string, string>> {
+    const named = [...this.byName].slice(0, MAX_TOLD)
+    return Object.fromEntries(named.map(([name, versions]) => [name, [...versions.keys()].at(-1) ?? '']))
   }
 
   /** Binds the agent object that runs a run in this process. */

@@ -108,7 +108,7 @@ async function engineFigures(runtime: Runtime): Promise<string[]> {
   return [
     ...gauge('legate_processes', 'Processes that run nodes of the store.', [['', alive]]),
     ...gauge('legate_processes_gone', 'Processes that are gone and left work behind.', [
-      ['', processes.length - alive],
+      ['', processes.filter(({ isAlive }, at) => !isAlive && claims[at]?.length !== 0).length],
     ]),
     ...gauge('legate_nodes_running', 'Nodes that a process works on.', [['', running]]),
   ]

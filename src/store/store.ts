@@ -76,6 +76,8 @@ export interface Store extends StoreReader {
 
 /** Brings each wake to one process that works. A wake may be lost, late or come twice: rows alone say what there is to do. */
 export interface WakeQueue {
+  /** How people tell it from others. */
+  readonly name?: string
   /** Gives wakes whose time has come to `taker`. Returns a function that ends it. */
   listen(taker: WakeTaker): Promise<() => Promise<void>>
 }

@@ -1,6 +1,8 @@
 // `legate worker` and `legate ps --processes`, as processes on one file.
 
+import { writeFileSync } from 'node:fs'
 import path from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { type Agent, createRuntime, type Runtime } from 'legate'
 import { sqliteStore } from 'legate/store/sqlite'
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest'
@@ -14,6 +16,7 @@ beforeEach(skipUnlessBuilt)
 interface Listed {
   readonly pid: number
   readonly isAlive: boolean
+  readonly isDraining: boolean
   readonly host: string
   readonly running: readonly { readonly path: readonly string[]; readonly tool: string | null }[]
 }
@@ -100,6 +103,66 @@ describe('legate worker', () => {
     place.open()
     await working(place, ['-m', agentsModule])
     expect(await starter.outcomeOf(id)).toBe('completed')
+  })
+
+  it('is shown while it drains, with what it runs, and keeps its lease however long its grace is', async () => {
+    const place = new Place()
+    const starter = new Starter(place)
+    const module = path.join(place.folder, 'patient.mjs')
+    const engine = '{ graceMs: 20_000, leaseMs: 1_500 }'
+    writeFileSync(
+      module,
+      `export default { agents: [...Object.values(await import('${agentsModule}'))], engine: ${engine} }`,
+    )
+    const first = await working(place, ['-m', module], { LEGATE_TEST_DEAF: '1' })
+    const id = await starter.start(agentsModule, 'lead')
+    await starter.toolsRun(id, 2)
+    const other = await working(place, ['-m', agentsModule])
+    first.kill('SIGTERM')
+    const listed = async () => (await processesOf(place)).find(({ pid }) => pid === first.pid)
+    await until('it says that it drains', async () => (await listed())?.isDraining)
+    await sleep(4_000)
+    expect(await listed()).toMatchObject({
+      isAlive: true,
+      isDraining: true,
+      running: [{ tool: 'look' }, { tool: 'look' }],
+    })
+    expect((await place.run(['ps', '--processes'])).stdout).toMatch(new RegExp(`${first.pid} .* draining .* 2 `))
+    place.open()
+    expect((await first.ended).code).toBe(0)
+    expect(await starter.outcomeOf(id)).toBe('completed')
+    expect(
+      localStore(starter.runtime)
+        .nodesOf(id)
+        .map(({ recoveries }) => recoveries),
+    ).not.toContain(1)
+    other.kill('SIGKILL')
+  })
+
+  it('stays in the list as gone after it was killed and others have taken over its work', async () => {
+    const place = new Place()
+    const starter = new Starter(place)
+    const first = await working(place, ['-m', agentsModule])
+    const id = await starter.start(agentsModule, 'lead')
+    await starter.toolsRun(id, 2)
+    first.kill('SIGKILL')
+    await first.ended
+    place.open()
+    await working(place, ['-m', agentsModule])
+    expect(await starter.outcomeOf(id)).toBe('completed')
+    await sleep(2_500)
+    const listed = (await processesOf(place)).find(({ pid }) => pid === first.pid)
+    expect(listed).toMatchObject({ isAlive: false, running: [] })
+  })
+
+  it('names definitions where processes have different ones of the same agent', async () => {
+    const place = new Place()
+    await working(place, ['-m', versionedModule])
+    await working(place, ['-m', versionedModule], { LEGATE_TEST_VERSION: 'two' })
+    const { stdout } = await place.run(['ps', '--processes'])
+    const found = [...stdout.matchAll(/poet@([\w-]{8})/g)].map(([, hash]) => hash)
+    expect(new Set(found).size).toBe(2)
+    expect(await processesOf(place)).toMatchObject([{ definitions: { poet: expect.any(String) }, queue: null }, {}])
   })
 
   it('takes only steps whose code it has, and why says which code is missing where', async () => {

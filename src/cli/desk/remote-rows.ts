@@ -147,6 +147,9 @@ export class RemoteRows implements DeskRows {
 const UNKNOWN_PROCESS = {
   pid: 0,
   isAlive: true,
+  isDraining: false,
+  definitions: null,
+  queue: null,
   host: null,
   startedAt: null,
   heardAt: null,

@@ -48,6 +48,7 @@ function tablesOf(schema: string): string {
 }
 
 class DbosQueue implements SqlQueue {
+  readonly name: string
   readonly enqueue: string
   private readonly place: DbosPlace
   /** Calls a function as if the program had called it where it made the store: what a wake starts is not inside of DBOS. */
@@ -55,6 +56,7 @@ class DbosQueue implements SqlQueue {
 
   constructor(place: DbosPlace) {
     this.place = place
+    this.name = place.queue
     this.enqueue = enqueueCall(place)
   }
 

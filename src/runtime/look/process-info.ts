@@ -12,6 +12,8 @@ export interface ProcessInfo {
   readonly pid: number
   /** False where it is proven gone, or silent for longer than its lease. */
   readonly isAlive: boolean
+  /** True while it ends: it takes no more nodes, and those that run have a grace. */
+  readonly isDraining: boolean
   /** The name of its machine; null where it does not say. */
   readonly host: string | null
   /** When it began to run nodes; null where it does not say. */
@@ -20,6 +22,10 @@ export interface ProcessInfo {
   readonly heardAt: number | null
   /** Names of the agents that it has code for, the empty one for those that need none; null where it does not say. */
   readonly agents: readonly string[] | null
+  /** The hash of its newest definition of each agent, by name, of at most 100; null where it does not say. */
+  readonly definitions: Readonly<Record<string, string>> | null
+  /** The queue that brings it work; null where it looks for work itself. */
+  readonly queue: string | null
   /** The hashes of the only definitions that it goes on with; null where it goes on with any. */
   readonly versions: readonly string[] | null
   /** The sources of tools that it has used, those that fail first. */
@@ -62,8 +68,10 @@ export async function processInfos(store: Store, query: ProcessesQuery, now: num
 
 function infoOf(engine: EngineRow, running: ProcessInfo['running'], now: number): ProcessInfo {
   const { id, pid, host = null, startedAt = null, heardAt = null, agents, versions = null, sources = [] } = engine
+  const { definitions = null, queue = null, draining: isDraining = false } = engine
   const isAlive = !isDead(engine, now)
-  return { id, pid, isAlive, host, startedAt, heardAt, agents: agents ?? null, versions, sources, running }
+  const told = { host, startedAt, heardAt, agents: agents ?? null, definitions, queue, versions, sources }
+  return { id, pid, isAlive, isDraining, ...told, running }
 }
 
 async function claimedNode(store: Store, node: Node): Promise<ClaimedNode> {

@@ -241,6 +241,7 @@ class PostgresParts {
   /** A wake may come to a process without the code or without a free worker: then the others are told. */
   private tellLeft(queue: WakeQueue): WakeQueue {
     return {
+      ...(queue.name === undefined ? {} : { name: queue.name }),
       listen: async ({ wake, report }) => {
         await this.database.query('SELECT 1')
         return queue.listen({

@@ -24,20 +24,30 @@ function byLife(a: ProcessInfo, b: ProcessInfo): number {
   return Number(b.isAlive) - Number(a.isAlive) || (a.startedAt ?? 0) - (b.startedAt ?? 0)
 }
 
-const COLUMNS: readonly TableColumn[] = [
+const BEFORE: readonly TableColumn[] = [
   { title: 'PID', isNumber: true },
   { title: 'MACHINE' },
   { title: 'STATE' },
   { title: 'HEARD', isNumber: true },
   { title: 'UP', isNumber: true },
   { title: 'STEPS', isNumber: true },
-  { title: 'AGENTS' },
 ]
+const QUEUE: TableColumn = { title: 'QUEUE' }
+const AGENTS: TableColumn = { title: 'AGENTS' }
 
 function table(all: readonly ProcessInfo[], { env }: Call): string {
   if (all.length === 0) return 'No process works on this store.\n'
   const paint = painter(process.stdout, env)
-  const { head, lines } = tableText(COLUMNS, 'NOW', all.map(cellsOf))
+  const others = differing(all)
+  const hasQueue = all.some(({ queue }) => queue != null)
+  const columns = [...BEFORE, ...(hasQueue ? [QUEUE] : []), AGENTS]
+  const cells = all.map((one) => [
+    ...factsOf(one),
+    ...(hasQueue ? [oneLine(one.queue ?? '-')] : []),
+    agentNames(one, others),
+    oneLine((one.running ?? []).map(activityOf).join('; ')),
+  ])
+  const { head, lines } = tableText(columns, 'NOW', cells)
   const shown = all.flatMap((one, at) => {
     const line = lines[at] ?? ''
     const failing = failures(one).map((text) => paint('yellow', `  ${text}`))
@@ -46,23 +56,39 @@ function table(all: readonly ProcessInfo[], { env }: Call): string {
   return `${[paint('dim', head), ...shown].join('\n')}\n`
 }
 
-function cellsOf({ pid, host, isAlive, heardAt, startedAt, agents, running }: ProcessInfo): string[] {
+function factsOf({ pid, host, isAlive, isDraining, heardAt, startedAt, running }: ProcessInfo): string[] {
   const now = Date.now()
   return [
     String(pid),
     oneLine(host ?? '?'),
-    isAlive ? 'alive' : 'gone',
+    isAlive ? (isDraining ? 'draining' : 'alive') : 'gone',
     heardAt === null ? '-' : age(now - heardAt),
     startedAt === null ? '-' : duration(now - startedAt),
     running === null ? '-' : String(running.length),
-    agents === null ? '?' : agentNames(agents),
-    oneLine((running ?? []).map(activityOf).join('; ')),
   ]
 }
 
-/** The empty name stands for agents of files, which need no code: every process runs them. */
-function agentNames(agents: readonly string[]): string {
-  const names = agents.filter((name) => name !== '')
+/** Agents of which processes that live have different definitions. */
+function differing(all: readonly ProcessInfo[]): ReadonlySet<string> {
+  const known = new Map<string, string>()
+  const others = new Set<string>()
+  for (const { definitions } of all.filter(({ isAlive }) => isAlive)) {
+    for (const [name, hash] of Object.entries(definitions ?? {})) {
+      if ((known.get(name) ?? hash) !== hash) others.add(name)
+      known.set(name, hash)
+    }
+  }
+  return others
+}
+
+/**
+ * Names a definition by its hash where processes have different ones. The empty name stands for agents of files, which need no code:
+ * every process runs them.
+ */
+function agentNames({ agents, definitions }: ProcessInfo, others: ReadonlySet<string>): string {
+  if (agents === null) return '?'
+  const named = agents.filter((name) => name !== '')
+  const names = named.map((name) => (others.has(name) ? `${name}@${(definitions?.[name] ?? '?').slice(0, 8)}` : name))
   return oneLine(names.join(', ')) || (agents.length > 0 ? 'agent files' : 'none')
 }
 
