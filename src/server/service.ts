@@ -7,7 +7,7 @@
 //   - A handler gets the runtime only as its caller may use it (I12).
 //   - An answer that took long is not given to a caller whose token was revoked meanwhile.
 
-import { messageOf } from '../base/error.ts'
+import { warnQuietly } from '../base/quietly.ts'
 import type { Runtime } from '../index.ts'
 import { A2aEndpoint } from '../surfaces/a2a/endpoint.ts'
 import { McpEndpoint } from '../surfaces/mcp/http.ts'
@@ -83,7 +83,7 @@ export class Service {
     this.parts = parts
     this.limits = { ...LIMIT_DEFAULTS, ...options.limits }
     this.rules = { allowHosts, allowOrigins, port: parts.port }
-    this.report = options.report ?? warn
+    this.report = options.report ?? warnQuietly
     this.streams = new Streams({ perPrincipal: this.limits.streamsPerPrincipal, inAll: this.limits.streams })
     this.headers = securityHeaders(options.oidc === undefined ? [] : [new URL(options.oidc.issuer).origin])
     const table = options.ui === false ? TABLE.filter(({ isPage }) => isPage !== true) : TABLE
@@ -315,8 +315,4 @@ function makeUpkeep({ runtime, tokens, options }: ServiceParts, report: (error: 
   parts.upkeep = upkeep
   const push = (maker: Maker) => new HookPushes({ store: runtime.store, webhooks, deliveries }, maker)
   return { upkeep, webhooks, retention, push }
-}
-
-function warn(error: unknown): void {
-  process.emitWarning(messageOf(error), { type: 'LegateWarning' })
 }

@@ -16,7 +16,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createRuntime, type Principal } from 'legate'
 import { handler, serve } from 'legate/server'
-import { afterAll, describe, expect, test } from 'vitest'
+import { afterAll, describe, expect, onTestFinished, test } from 'vitest'
 import { patient } from './support/patient.ts'
 import { greeter, startServer } from './support/server.ts'
 import { framesOf } from './support/sse.ts'
@@ -250,3 +250,18 @@ function getOver(socketPath: string, path: string): Promise<unknown> {
       .end()
   })
 }
+
+test('a mistake of the program that every request meets is one warning', async () => {
+  const runtime = createRuntime()
+  onTestFinished(() => runtime.close())
+  const answer = handler(runtime, { authenticate: () => ({ id: 'ann', scopes: ['reed'] }) as never })
+  const warnings: string[] = []
+  const hear = ({ message }: Error) => warnings.push(message)
+  process.on('warning', hear)
+  onTestFinished(() => void process.off('warning', hear))
+  for (let at = 0; at < 50; at++) {
+    expect((await answer(new Request('http://localhost/v1/runs'))).status).toBeGreaterThanOrEqual(400)
+  }
+  await new Promise(setImmediate)
+  expect(warnings).toEqual([expect.stringContaining('reed')])
+})

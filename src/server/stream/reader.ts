@@ -5,7 +5,7 @@
 // - Frames of one turn of the event loop are written together.
 // - Whoever ends a stream says why with a last frame; the source is left in every case.
 
-import { messageOf } from '../../base/error.ts'
+import { warnQuietly } from '../../base/quietly.ts'
 import { problemOf } from '../problem/problem.ts'
 import { COMMENT, frame, helloFrame, itemFrame, joinDeltas, type StreamItem } from './frames.ts'
 import type { Sink } from './sink.ts'
@@ -70,7 +70,7 @@ export class StreamReader {
       await this.readAll(request)
       if (!this.isOver) this.finish(this.isPlain ? [] : [frame('end', request.end)], END_MS)
     } catch (error) {
-      this.bid('problem', { detail: problemOf(error, warn).details.detail })
+      this.bid('problem', { detail: problemOf(error, warnQuietly).details.detail })
     }
   }
 
@@ -182,8 +182,4 @@ function joined(parts: readonly Buffer[]): Buffer {
   lastParts = parts
   lastJoined = Buffer.concat(parts)
   return lastJoined
-}
-
-function warn(error: unknown): void {
-  process.emitWarning(messageOf(error), { type: 'LegateWarning' })
 }
