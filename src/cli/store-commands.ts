@@ -240,7 +240,8 @@ export const PROOF_COMMANDS: readonly CliCommand[] = [
       'Needs --keep, --older-than or both. Deletes whole trees, from the root down; a tree with an open run stays. ' +
         'Each leaves a tombstone: when and why it was deleted, its structure, and the hash of its last commit. An export ' +
         'can be imported again.',
-      'Later runs use the free space. If more than half of the file is free it also shrinks, unless over 64 MB stay.',
+      'Later runs use the free space. If more than half of the file is free it also shrinks, unless over 64 MB stay. In PostgreSQL ' +
+        'deleted rows are dead until autovacuum takes them away, and its files shrink only with VACUUM FULL.',
     ],
     options: [
       { name: 'keep', value: 'N', text: 'keep this many, the most recently active ones' },

@@ -98,7 +98,7 @@ export function testLost(name: string, make: (folder: string) => Promise<Losable
       expect(said.stdout).toMatch(
         /^2 trees with an open run, last written at 20\d\d-.*\n1 claim taken away\. 1 process of/,
       )
-      expect(said.stdout).toMatch(/2 calls may have taken effect after the backup.*\n1 request wait/s)
+      expect(said.stdout).toMatch(/2 calls may have taken effect after the backup.*\n1 request for a person/s)
 
       const items = (await place.run(['inbox', '--json'])).stdout.trim().split('\n')
       const doubts = items.map((line) => JSON.parse(line)).filter(({ type }) => type === 'uncertain')

@@ -25,11 +25,11 @@ function asText({ lastWrittenAt, trees, claims, uncertain, asked, cancelled, pro
     `${plural(claims, 'claim')} taken away. ${gone(processes)}`,
     uncertain.length === 0
       ? 'No call is in doubt.'
-      : `${plural(uncertain.length, 'call')} may have taken effect after the backup, and will not run again by themselves: legate inbox lists them.`,
+      : `${plural(uncertain.length, 'call')} may have taken effect after the backup. No process runs that again by itself: see legate inbox.`,
     ...(asked.length === 0
       ? []
       : [
-          `${plural(asked.length, 'request')} wait for a person. Somebody may have allowed them after the backup: look before you do. legate approvals lists them.`,
+          `${plural(asked.length, 'request')} for a person: somebody may have allowed that after the backup. Look before you do: see legate approvals.`,
         ]),
     ...(cancelled === 0 ? [] : [`${plural(cancelled, 'open run')} cancelled: legate retry ID goes on with one.`]),
   ]
