@@ -90,7 +90,7 @@ const surface: Readonly<Record<string, Door>> = {
     values: 'DURABLE_EVENTS ERROR_CODES LIVE_EVENTS STATUSES look lookWith openTopRuns seenOf',
     types:
       'AgentInfo ApprovalsQuery AuditOptions AuditReport Block ChangePage Commit CompletedOutcome ' +
-      'CompressOptions Conversation ConversationHistory ConversationInfo ConversationTree DayUsage ' +
+      'CompressOptions Conversation ConversationHistory ConversationInfo ConversationTree CopyOptions CopyReport DayUsage ' +
       'DaysQuery DirectInput DirectMessage DurableEvent Engine EngineFactory EngineOptions ' +
       'EventsOptions Finding FindingType ForgottenOwner Fork ForkOptions FoundIds GraphData GraphEdge ' +
       'GraphNode GraphQuery GraphTurn InboxQuery KindContext KindDefinition LaneInfo Ledger Link ' +

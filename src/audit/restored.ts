@@ -36,7 +36,7 @@ const OPTIONS: OptionRules<RestoredOptions> = { cancel: flag }
 export async function restored(
   ledger: Ledger,
   given: RestoredOptions,
-  cancel: (runId: Id) => Promise<void>,
+  cancel: (runId: Id, why: string) => Promise<void>,
 ): Promise<RestoredReport> {
   const { cancel: isCancelling = false } = readOptions('restored()', given, OPTIONS)
   const { store, clock } = ledger
@@ -54,7 +54,7 @@ export async function restored(
     found.push(await ledger.commit({ kind: 'recover', rootId, plan: (draft) => planRestored(draft, ids, reason) }))
     lastWrittenAt = Math.max(at, lastWrittenAt ?? at)
   }
-  for (const { id } of tops) await cancel(id)
+  for (const { id } of tops) await cancel(id, 'The store was restored from a backup.')
   for (const engine of engines) await dropEngine(store, engine, clock.now())
   return {
     lastWrittenAt,

@@ -1,9 +1,14 @@
+import { anything, readOptions } from '../base/options.ts'
 import type { Usage } from '../graph/content.ts'
 import { type WaitingOn, waitOf } from '../graph/kinds.ts'
 import type { OutcomeRecord } from '../graph/outcome.ts'
 import type { TreeReader } from '../graph/reader.ts'
 import type { Conversation, Id, Link, Node, Turn, TurnState } from '../graph/rows.ts'
+import { lookWith } from '../store/look.ts'
+import { notFound } from '../store/not-found.ts'
+import type { Store } from '../store/store.ts'
 import { turnsBackward } from './conversation-pages.ts'
+import { positiveNumber } from './pages.ts'
 import { usageOf } from './usage.ts'
 
 export interface RunTree {
@@ -34,6 +39,22 @@ export interface ConversationTree {
   /** The latest runs, oldest first. */
   readonly runs: readonly RunTree[]
   readonly lanes: readonly ConversationTree[]
+}
+
+/** The tree of a conversation or lane, by its id. */
+export async function readTreeOf(
+  store: Store,
+  conversationId: Id,
+  options: { readonly limitTurns?: number },
+): Promise<ConversationTree> {
+  const { limitTurns = 50 } = readOptions('tree(conversationId, options)', options, { limitTurns: anything })
+  const most = positiveNumber(limitTurns, 'limitTurns')
+  const found = await lookWith(store, conversationId, (tree) => {
+    const row = tree.conversation(conversationId)
+    return row === undefined ? undefined : treeOf(tree, row, most)
+  })
+  if (found === undefined) throw await notFound(store, 'conversation', conversationId)
+  return found
 }
 
 /** Everything that started from a conversation or a lane: its latest runs, their delegations, its lanes. */

@@ -41,8 +41,7 @@ export class Abilities {
     const sources = this.sources.list()
     if (this.told.sources === sources && this.toldOf === this.known.version) return this.told
     this.toldOf = this.known.version
-    const definitions = this.known.newest()
-    const told = this.waits ? { sources, definitions, versions: this.known.hashes() } : { sources, definitions }
+    const told = { sources, definitions: this.known.newest(), ...(this.waits && { versions: this.known.hashes() }) }
     // An agent object that says nothing new is no news.
     if (this.told.sources !== sources || JSON.stringify(told) !== JSON.stringify(this.told)) this.told = told
     return this.told

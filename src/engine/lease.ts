@@ -18,8 +18,6 @@ export interface LeaseOptions {
   readonly tell: () => ProcessReport
 }
 
-const DRAINING = { draining: true } as const
-
 /** So many times a row is written anew where others write it, too. */
 const MOST_TRIES = 10
 
@@ -35,19 +33,15 @@ export class Lease {
   private readonly since: Pick<EngineRow, 'host' | 'startedAt' | 'queue'>
   /** Others take its claims from then on: nothing may be claimed before the lease is renewed. */
   until = 0
-  private isOver = false
+  isOver = false
   private isDraining = false
   /** The last time that its row was written. */
   private writing: Promise<void> = Promise.resolve()
 
   constructor(options: LeaseOptions) {
     this.options = options
-    const queue = options.store.wakes?.name
-    this.since = {
-      host: nodeOs().hostname(),
-      startedAt: options.clock.now(),
-      ...(queue === undefined ? {} : { queue }),
-    }
+    const { store, clock } = options
+    this.since = { host: nodeOs().hostname(), startedAt: clock.now(), queue: store.wakes?.name ?? null }
   }
 
   /** Renews when a third of the lease is over, and when its row does not tell all: it knows more agents, or a source fails. */
@@ -73,17 +67,10 @@ export class Lease {
     return this.options.clock.now() < this.renewAt ? undefined : this.renew()
   }
 
-  /** Says that the process ends, and renews until `end`: what it runs may take longer than a lease. */
-  async drain(report: (error: unknown) => void): Promise<void> {
-    const { clock, leaseMs } = this.options
+  /** Says with the next renewal that the process ends. */
+  drain(): void {
     this.isDraining = true
     this.renewAt = 0
-    const again = (): void => {
-      if (this.isOver) return
-      clock.at(clock.now() + leaseMs / 3, () => this.renew().catch(report).finally(again), { ref: false })
-    }
-    await this.renew().catch(report)
-    again()
   }
 
   private isToldAll(): boolean {
@@ -125,7 +112,7 @@ export class Lease {
       ...told,
       heardAt,
       leaseUntil: heardAt + leaseMs,
-      ...(this.isDraining ? DRAINING : {}),
+      draining: this.isDraining,
     }
     for (let tries = 1; ; tries++) {
       const version = ((await store.engine(engineId))?.version ?? 0) + 1

@@ -491,8 +491,8 @@ class LocalEngine implements Engine, NodeHost {
   /** Waits, at most for the grace, until all code has ended but code that awaits work elsewhere. */
   private async drain(): Promise<void> {
     if (this.running.size === 0) return
-    const { untilDrained } = await upkeep()
-    if (this.lease.wasHeld) await this.lease.drain(this.options.report)
+    const { keepDraining, untilDrained } = await upkeep()
+    if (this.lease.wasHeld) await keepDraining(this.lease, this.options)
     const drain = untilDrained(this.options.graceMs, () => this.running.size <= this.lent)
     this.drained = drain.end
     if (this.running.size === 0) drain.end()

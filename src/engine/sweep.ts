@@ -24,7 +24,8 @@ import type { Ledger, Step } from '../store/ledger.ts'
 import { look, lookUnlessTampered } from '../store/look.ts'
 import { isProvenDead } from '../store/process-proof.ts'
 import type { Crew } from './crew.ts'
-import { dropEngine, isDead, leaseTime } from './lease.ts'
+import type { EngineOptions } from './engine.ts'
+import { dropEngine, isDead, type Lease, leaseTime } from './lease.ts'
 import type { RunningNode } from './running-node.ts'
 
 export interface SweepOptions {
@@ -154,6 +155,20 @@ function forcedStop({ id, rootId }: NodePlace): Step<unknown> {
 /** Returns a claim that this process will not finish, so that others continue. */
 export async function giveBack(ledger: Ledger, node: Pick<Node, 'id' | 'rootId'>, lost: LostClaim): Promise<void> {
   await ledger.commit({ kind: 'recover', rootId: node.rootId, plan: (draft) => planRecover(draft, node.id, lost) })
+}
+
+/** Says that a process ends, and keeps its lease until it has ended: the nodes that it runs may take longer than a lease. */
+export async function keepDraining(
+  lease: Pick<Lease, 'drain' | 'renew' | 'isOver'>,
+  { leaseMs, report }: Pick<EngineOptions, 'leaseMs' | 'report'>,
+): Promise<void> {
+  lease.drain()
+  await lease.renew().catch(report)
+  const timer = setInterval(() => {
+    if (lease.isOver) clearInterval(timer)
+    else lease.renew().catch(report)
+  }, leaseMs / 3)
+  timer.unref()
 }
 
 /** Waits, at most for the grace, until all code has ended but code that awaits work elsewhere. `end` ends the waiting. */

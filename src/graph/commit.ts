@@ -74,10 +74,10 @@ export interface EngineRow extends ProcessReport {
   readonly startedAt?: number
   /** When it last renewed its lease, by the time of leases. */
   readonly heardAt?: number
-  /** Set while it ends: it takes no more nodes, and those that run have a grace to end. */
-  readonly draining?: true
-  /** The queue that brings it work. Missing where it looks for work itself. */
-  readonly queue?: string
+  /** True while it ends: it takes no more nodes, and those that run have a grace to end. */
+  readonly draining?: boolean
+  /** The queue that brings it work; null where it looks for work itself. */
+  readonly queue?: string | null
 }
 
 /** Facts that a process tells the others beside its name. */

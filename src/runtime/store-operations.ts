@@ -16,13 +16,12 @@ import type { ConversationInfo, ListQuery, RunInfo, RunsQuery } from '../convers
 import type { NodeInfo, WholeResult } from '../conversation/data/node-info.ts'
 import type { TimelineRun } from '../conversation/data/timeline.ts'
 import type { DaysQuery, PricedDay } from '../conversation/data/usage-by-day.ts'
-import { type Recordings, type TurnEnds, untilIdle } from '../conversation/ends.ts'
+import type { Recordings, TurnEnds } from '../conversation/ends.ts'
 import type { Feeds } from '../conversation/feeds.ts'
 import type { HistoryHome } from '../conversation/history-handle.ts'
 import type { InboxItem, InboxQuery } from '../conversation/inbox/inbox.ts'
 import type { ApprovalsQuery, PendingApproval, PendingQuestion, QuestionsQuery } from '../conversation/inbox/pending.ts'
 import type { SaidWord, SettleWord } from '../conversation/inbox/settle.ts'
-import { positiveNumber } from '../conversation/pages.ts'
 import type { OtlpTraces } from '../conversation/trace/otlp.ts'
 import type { OtlpOptions } from '../conversation/trace/read-otlp.ts'
 import type { ConversationTree } from '../conversation/tree.ts'
@@ -101,16 +100,9 @@ export abstract class StoreOperations {
 
   /** The tree of a conversation or lane: its latest runs and its lanes, what was delegated, and what they wait for. */
   async tree(conversationId: Id, options: { readonly limitTurns?: number } = {}): Promise<ConversationTree> {
-    const { limitTurns = 50 } = readOptions('tree(conversationId, options)', options, { limitTurns: anything })
     await this.parts.recordings.settled(conversationId)
-    const { treeOf } = await import('../conversation/tree.ts')
-    const most = positiveNumber(limitTurns, 'limitTurns')
-    const found = await lookWith(this.store, conversationId, (tree) => {
-      const row = tree.conversation(conversationId)
-      return row === undefined ? undefined : treeOf(tree, row, most)
-    })
-    if (found === undefined) throw await notFound(this.store, 'conversation', conversationId)
-    return found
+    const { readTreeOf } = await import('../conversation/tree.ts')
+    return readTreeOf(this.store, conversationId, options)
   }
 
   /** The graph of a conversation or lane as data: nodes, edges, lanes and versions, page by page, the newest turns first. */
@@ -361,7 +353,7 @@ export abstract class StoreOperations {
   async restored(options: RestoredOptions = {}): Promise<RestoredReport> {
     const { restored } = await import('../audit/restored.ts')
     await this.parts.rules()
-    return restored(this.parts.ledger, options, (id) => this.cancel(id, 'The store was restored from a backup.'))
+    return restored(this.parts.ledger, options, (id, why) => this.cancel(id, why))
   }
 
   /** All of a tree as JSON Lines, for `import` of any store. Of an open run it is a copy: let only one of the two go on. */
@@ -404,18 +396,8 @@ export abstract class StoreOperations {
    */
   async forgetOwner(owner: string, reason = 'forgotten'): Promise<ForgottenOwner> {
     this.parts.watch()
-    const { recordings, ends, dropCopies, directory } = this.parts
-    await Promise.all([recordings.settled(), directory.allKnown()])
-    const { ownerStoresOf } = await this.parts.rules()
-    const { forgetOwner } = await import('../audit/archive.ts')
-    const parts = {
-      removal: { at: this.parts.ledger.clock.now(), reason },
-      cancel: (runId: Id) => this.cancel(runId, reason),
-      idle: (rootId: Id) => untilIdle(this.store, ends, rootId),
-      dropCopies,
-      stores: () => ownerStoresOf(directory.all(), directory.needs),
-    }
-    return forgetOwner(this.store, owner, parts)
+    const { forgetOwnerWith } = await import('./forget-owner.ts')
+    return forgetOwnerWith(this.parts, { owner, reason, cancel: (runId) => this.cancel(runId, reason) })
   }
 
   /**

@@ -1,4 +1,3 @@
-import { quietly } from '../../base/quietly.ts'
 import { createRuntime, type Runtime } from '../../index.ts'
 import { type AnsweredRequest, type ServeOptions, type Server, serve as serveRuntime } from '../../server/index.ts'
 import { type Call, EXIT, isSet, textOption } from '../command/command.ts'
@@ -56,7 +55,9 @@ function noteRequest({ method, path, status, ms, principal }: AnsweredRequest): 
   note(`${method} ${oneLine(path)} ${status} ${duration(ms)} ${oneLine(principal ?? '-')}`)
 }
 
-const noteError = quietly((message) => note(`legate: ${oneLine(message)}`))
+function noteError(error: unknown): void {
+  note(`legate: ${oneLine(messageOf(error))}`)
+}
 
 interface Served {
   /** Undefined where the module brings its own. */
