@@ -96,7 +96,7 @@ const surface: Readonly<Record<string, Door>> = {
       'GraphNode GraphQuery GraphTurn InboxQuery KindContext KindDefinition LaneInfo Ledger Link ' +
       'ListQuery LiveCall LiveEvent LiveState MutateOptions Mutation Node NodeDiff NodeInfo NodeSpec ' +
       'NodeState OtlpOptions OtlpSpan OtlpTraces PictureOptions PricedDay PruneOptions QuestionsQuery Registry RegistryQuery ResultWord ' +
-      'RegistryRow RemakeOptions RootState RunCeiling RunDiff RunFigures RunInfo RunTree RunsQuery ' +
+      'RegistryRow RemakeOptions RestoredOptions RestoredReport RootState RunCeiling RunDiff RunFigures RunInfo RunTree RunsQuery ' +
       'SettledCall ShownRequest StoreReader TimelineAttempt TimelineRun TimelineSpan TimelineWait Told ' +
       'ToldLane ToldNode ToldPast Tombstone ToolCall TreeChange TreeData TreeEvents TreeEventsOptions ' +
       'TreeReader TreesQuery Turn UsageQuery UsageShare UsageStats UsageSum WaitingOn WholeResult Why ' +
