@@ -1,6 +1,7 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
-import { parseJson } from '../../base/json.ts'
+import { parseJson, parseOwnJson } from '../../base/json.ts'
+import type { EngineRow } from '../../graph/commit.ts'
 import { addUsage, NO_USAGE, type Usage } from '../../graph/content.ts'
 import type { DurableEventType, EventBody, EventRow } from '../../graph/event.ts'
 import { askerOf } from '../../graph/kinds.ts'
@@ -11,6 +12,7 @@ import { brokenLinks } from '../../store/codec/tree-text.ts'
 import type { ChainRecord } from '../../store/commit-chain.ts'
 import { jsonStore } from '../../store/json/index.ts'
 import { isSessionFile, sessionFile } from '../../store/json/session.ts'
+import { isProvenDead } from '../../store/process-proof.ts'
 import type { Connection } from '../../store/sqlite/driver.ts'
 import { findTrees, readRecords } from '../../store/sqlite/tree.ts'
 import { verifySqlite } from '../../store/sqlite/verify.ts'
@@ -364,15 +366,16 @@ export function leftBehind({ folder, database }: { readonly folder: string; read
   ]
 }
 
-/** Checks L8: the database can be written at once, and no process claims to work on it. */
+/** Checks L8: the database can be written at once, and no process claims to work on it but those that died, whose rows stay a while. */
 export function leftLocks(db: Connection): string[] {
   db.exec('PRAGMA busy_timeout = 0')
   db.exec('BEGIN IMMEDIATE')
   db.exec('ROLLBACK')
-  const left = db.all('SELECT id FROM engines')
+  const rows = db.all('SELECT data FROM engines').map(([data]) => parseOwnJson(String(data)) as EngineRow)
+  const left = rows.filter((engine) => !isProvenDead(engine))
   const claimed = db.all('SELECT id FROM nodes WHERE engine_id IS NOT NULL')
   return [
-    ...left.map(([id]) => `L8 the lease of engine ${id} is left`),
+    ...left.map(({ id }) => `L8 the lease of engine ${id} is left`),
     ...claimed.map(([id]) => `L3 node ${id} is claimed by nobody`),
   ]
 }

@@ -6,6 +6,7 @@ import { readTrees, type TreeRows } from '../../graph/reader.ts'
 import type { Archive } from '../../store/archive.ts'
 import { Database } from '../../store/postgres/connection/database.ts'
 import { isPostgresUrl, postgresStore } from '../../store/postgres/index.ts'
+import { isProvenDead } from '../../store/process-proof.ts'
 import { type Connection, connect } from '../../store/sqlite/driver.ts'
 import { sqliteStore } from '../../store/sqlite/index.ts'
 import type { Store } from '../../store/store.ts'
@@ -112,7 +113,8 @@ async function wrongArchive(archive: Archive | undefined, trees: readonly TreeRo
 }
 
 async function leftClaims(store: Store): Promise<string[]> {
-  const left = await store.engines()
+  // Rows of processes that died stay for a while, for people to see.
+  const left = (await store.engines()).filter((engine) => !isProvenDead(engine))
   const claimants = await store.claimants()
   return [
     ...left.map(({ id }) => `L8 the lease of engine ${id} is left`),
