@@ -53,7 +53,11 @@ export const SERVER_COMMANDS: readonly CliCommand[] = [
     ],
     options: [
       MODULE,
-      { name: 'model', value: 'MODEL', text: 'provider/model, used instead of the ones in the files' },
+      {
+        name: 'model',
+        value: 'MODEL',
+        text: 'provider/model: instead of those in the files, and for agents of modules without one',
+      },
       NO_PROJECT,
       FILES,
       TRUST,
@@ -96,7 +100,11 @@ export const SERVER_COMMANDS: readonly CliCommand[] = [
     ],
     options: [
       MODULE,
-      { name: 'model', value: 'MODEL', text: 'provider/model, used instead of the ones in the files' },
+      {
+        name: 'model',
+        value: 'MODEL',
+        text: 'provider/model: instead of those in the files, and for agents of modules without one',
+      },
       NO_PROJECT,
       { name: 'approve', text: 'the client may allow requests: its person by a form, else the calling model' },
       { name: 'manage', text: 'offer run_get, run_wait, run_cancel also to clients with Tasks' },
@@ -122,7 +130,11 @@ export const SERVER_COMMANDS: readonly CliCommand[] = [
     options: [
       MODULE,
       { name: 'agent', value: 'NAME', text: 'which agent of the module, if it exports several' },
-      { name: 'model', value: 'MODEL', text: 'provider/model, used instead of the one in the file' },
+      {
+        name: 'model',
+        value: 'MODEL',
+        text: 'provider/model: instead of the one in the file, or for agents of a module without one',
+      },
       NO_PROJECT,
     ],
     examples: [
@@ -151,7 +163,11 @@ export const SERVER_COMMANDS: readonly CliCommand[] = [
     ],
     options: [
       MODULE,
-      { name: 'model', value: 'MODEL', text: 'provider/model, used instead of the ones in the files' },
+      {
+        name: 'model',
+        value: 'MODEL',
+        text: 'provider/model: instead of those in the files, and for agents of modules without one',
+      },
       NO_PROJECT,
       FILES,
       { name: 'agents', value: 'LIST', text: 'only these of the agents, with all below them: lead,writer' },

@@ -3,6 +3,7 @@ import { serveMcp, signingKey } from '../../surfaces/mcp/index.ts'
 import { type Call, CliError, EXIT, isSet, textOption } from '../command/command.ts'
 import { folderStore } from '../serve/folder-store.ts'
 import { loadOffered } from '../serve/offered-agents.ts'
+import { agentsWithoutModel } from '../serve/offered-models.ts'
 import { splitPrompts } from '../serve/offered-prompts.ts'
 import { openOrMakeStore } from '../store/open-store.ts'
 import { oneLine } from '../terminal/clean.ts'
@@ -20,6 +21,8 @@ export async function mcp(call: Call): Promise<number> {
   continueWithoutReader()
   try {
     await runtime.resume()
+    const silent = await agentsWithoutModel(offered)
+    if (silent !== undefined) note(`legate: warning: ${silent}`)
     const key = await signingKey(store)
     const names = [...offered.agents.map(({ name }) => name), ...prompts.flatMap(({ agent = [] }) => agent)]
     const served = serveMcp(runtime.as(principalOf(call, names)), {

@@ -4,6 +4,7 @@ import { type Call, EXIT, isSet, textOption } from '../command/command.ts'
 import { exposedFiles } from '../serve/exposed-files.ts'
 import { folderStore } from '../serve/folder-store.ts'
 import { loadOffered, undecidedAgents } from '../serve/offered-agents.ts'
+import { agentsWithoutModel } from '../serve/offered-models.ts'
 import { splitPrompts } from '../serve/offered-prompts.ts'
 import { type RunningServer, removeServeFile, withToken, writeServeFile } from '../serve/serve-file.ts'
 import { checkReach, listenError, readServeOptions, workersOf } from '../serve/serve-options.ts'
@@ -36,6 +37,8 @@ export async function serve(call: Call): Promise<number> {
     for (const { message, hint } of offered.files === undefined ? [] : await exposedFiles(offered.files)) {
       note(`legate: warning: ${message}. ${hint}`)
     }
+    const silent = await agentsWithoutModel(offered)
+    if (silent !== undefined) note(`legate: warning: ${silent}`)
     return await untilEnded(runtime, server, { store: isOwn ? undefined : shownStore(call), env: call.env })
   } finally {
     await runtime.close()

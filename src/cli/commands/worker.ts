@@ -4,6 +4,7 @@ import { type Call, CliError, EXIT, textOption } from '../command/command.ts'
 import type { WorkerOptions } from '../definition/module-agent.ts'
 import { folderStore } from '../serve/folder-store.ts'
 import { loadOffered } from '../serve/offered-agents.ts'
+import { agentsWithoutModel } from '../serve/offered-models.ts'
 import { workersOf } from '../serve/serve-options.ts'
 import { noteIfSlow, openOrMakeStore, refuseQueue, shownStore } from '../store/open-store.ts'
 import { oneLine } from '../terminal/clean.ts'
@@ -34,6 +35,8 @@ export async function worker(call: Call): Promise<number> {
   const signalled = untilSignalled('Draining: running steps get a few seconds, the rest goes back to the store.')
   try {
     await (isOwn ? runtime.resume() : noteIfSlow(call, runtime.resume()))
+    const silent = await agentsWithoutModel({ ...options, agents: chosen })
+    if (silent !== undefined) note(`legate: warning: ${silent}`)
     await write(
       `Process ${process.pid} on ${hostname()} works on ${isOwn ? 'the store of its module' : shownStore(call)}: ${namesOf(chosen)}.\n`,
     )

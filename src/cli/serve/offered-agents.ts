@@ -6,6 +6,7 @@ import { agentOf, loadFor, tellsProject } from '../definition/load.ts'
 import { isModule, loadModule, type WorkerOptions } from '../definition/module-agent.ts'
 import { printNotices } from '../definition/notices.ts'
 import { oneLine } from '../terminal/clean.ts'
+import { modelForCode } from './offered-models.ts'
 
 /** Loads everything that a server offers: recipe and agent files, and the agents of modules with their options. */
 export async function loadOffered(call: Call): Promise<WorkerOptions> {
@@ -19,7 +20,13 @@ export async function loadOffered(call: Call): Promise<WorkerOptions> {
   }
   const { options, coded } = joined(modules)
   requireOneOfEach([...coded, ...agents])
-  return { ...options, files: filesFor(call, options), agents: [...coded, ...agents] }
+  const model = await modelForCode(coded, textOption(call, 'model'))
+  return {
+    ...options,
+    ...(model === undefined ? {} : { model }),
+    files: filesFor(call, options),
+    agents: [...coded, ...agents],
+  }
 }
 
 /** The files of the module, or the working folder: `--files` says whose it is. */
