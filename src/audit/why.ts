@@ -121,6 +121,7 @@ class Inquiry {
   private at(turn: Turn): void {
     if (this.seen.has(turn.id)) return
     this.seen.add(turn.id)
+    this.children(turn)
     if (turn.state === 'ended') return this.put(turn, null, endOf(turn))
     if (turn.cancel !== null) this.stopping(turn)
     if (turn.state === 'queued') return this.queued(turn)
@@ -226,6 +227,13 @@ class Inquiry {
       const amount = kind === 'usd' ? `$${used} of $${most}` : `${used} of ${most} tokens`
       this.put(turn, null, ['budget', `It has spent or holds back ${amount}: it may only wrap up.`, 'raise its budget'])
     }
+  }
+
+  private children(turn: Turn): void {
+    const { account, limits } = turn
+    if (account.children === 0 || account.children < limits.children) return
+    const text = `It has started ${account.children} subagents, its limit: further delegations are refused.`
+    this.put(turn, null, ['budget', text, 'raise budget.children'])
   }
 
   /** The command that a person types to resume the run; an agent that is kept in its row needs no code. */

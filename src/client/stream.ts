@@ -5,6 +5,7 @@
 // - It ends with `end`, with 204, or with an answer that another try cannot change; everything else is a reason to come back.
 // - Nobody waits for a connection that says nothing: the server gives a sign of life every 15 s.
 
+import { onAbort } from '../base/abort.ts'
 import { ClientError, errorOf } from './error.ts'
 import { type Frame, FrameReader } from './frame-reader.ts'
 import type { QueryValues, ServerRequests } from './transport.ts'
@@ -122,12 +123,12 @@ class Stream {
     const close = new AbortController()
     const { signal, silenceMs = SILENCE_MS } = this.options
     const stop = (): void => close.abort(signal?.reason)
-    signal?.addEventListener('abort', stop, { once: true })
+    const forget = onAbort(signal, stop)
     const headers = {
       accept: 'text/event-stream',
       ...(this.lastId === undefined ? {} : { 'last-event-id': this.lastId }),
     }
-    const connection = new Connection(close, silenceMs, () => signal?.removeEventListener('abort', stop))
+    const connection = new Connection(close, silenceMs, forget)
     try {
       const response = await connection.within(this.transport.send(path, { query, headers, signal: close.signal }))
       if (response.status === 204) {
@@ -253,14 +254,13 @@ const SILENT = new ClientError('The server was silent for too long.', { status: 
 
 function pause(ms: number, signal: AbortSignal | undefined): Promise<void> {
   return new Promise((resolve, reject) => {
-    const stop = (): void => {
-      clearTimeout(timer)
-      reject(signal?.reason)
-    }
     const timer = setTimeout(() => {
-      signal?.removeEventListener('abort', stop)
+      forget()
       resolve()
     }, ms)
-    signal?.addEventListener('abort', stop, { once: true })
+    const forget = onAbort(signal, () => {
+      clearTimeout(timer)
+      reject(signal?.reason)
+    })
   })
 }

@@ -11,7 +11,7 @@ import type { AgentCore } from '../agent/definition/agent.ts'
 import { fileDelegateLayers } from '../agent/definition/file-layers.ts'
 import type { NodeRun } from '../agent/hooks/node-run.ts'
 import type { Json } from '../base/json.ts'
-import { type Budget, childLimits, moneyOf, smallerBudget, treeLimitOf } from '../grant/budget.ts'
+import { type Budget, childLimits, codeBudget, moneyOf, smallerBudget, treeLimitOf } from '../grant/budget.ts'
 import { budgetsIn, ceilingBelow, freezeLayer, layersForChildren, layersForSelf } from '../grant/ceiling.ts'
 import {
   DEFAULT_USE,
@@ -81,7 +81,7 @@ export function childAuthority(
   )
   const turnBelow = ceilingBelow(aboveTurn)
   const budgets = [...[...frozen, passedOn].map((layer) => layer.budget), ...budgetsIn(turnBelow)]
-  const own = [agent.budget, offer.budget, budget]
+  const own = [agent.reply === null ? agent.budget : codeBudget(agent.budget), offer.budget, budget]
   const stored = hostProfile === undefined ? [] : [storedProfileLayer(hostProfile, profiles)]
   const offered = offerLayers(host.name, offer, profiles)
   const layers = [

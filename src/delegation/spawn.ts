@@ -38,7 +38,13 @@ import type { Conversation, Id, Link } from '../graph/rows.ts'
 import { type EagerItem, planEager } from '../rules/delegation/eager.ts'
 import type { SessionPlan } from '../rules/delegation/session.ts'
 import { countedDocument, readSessionDocument, type SessionDocument } from '../rules/delegation/session-document.ts'
-import { type BackgroundSpawn, type ChildIds, planSpawn, type SpawnRequest } from '../rules/delegation/spawn.ts'
+import {
+  type BackgroundSpawn,
+  type ChildIds,
+  planSpawn,
+  type SpawnRequest,
+  tellLimit,
+} from '../rules/delegation/spawn.ts'
 import type { ApprovalRequest } from '../rules/turn/approval-of.ts'
 import { lookWith } from '../store/look.ts'
 import type { SessionSettings, SessionStore } from '../store/session-store.ts'
@@ -265,7 +271,11 @@ function commitSpawn(run: NodeRun, { agent, request }: ReadyRequest): SpawnResul
   const { home, node } = run
   home.agents.bind({ id: request.ids.turn, rootId: node.rootId }, agent)
   const { eager } = request
-  const plan = (draft: Draft) => (eager === null ? planSpawn(draft, request) : planEager(draft, eager, request))
+  const plan = (draft: Draft) => {
+    const outcome = eager === null ? planSpawn(draft, request) : planEager(draft, eager, request)
+    if ('refused' in outcome) tellLimit(draft, request, outcome)
+    return outcome
+  }
   const step = { kind: 'spawn', rootId: node.rootId, plan } as const
   return after(home.ledger.commit(step), (spawned) => {
     if ('link' in spawned) return spawned

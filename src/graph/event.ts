@@ -299,8 +299,8 @@ export type EventBody =
     }
   | {
       /**
-       * A model call would go beyond a limit of tokens or dollars. It becomes the last call of its run, which sums up, or it is
-       * not made. Other limits write no event: the outcome names them.
+       * A model call would go beyond a limit of tokens or dollars: it becomes the last call of its run, which sums up, or it is
+       * not made. Or the limit of `children` or of `depth` refused a delegation. The outcome names other limits.
        */
       readonly type: 'budget'
       /** The limit, by its name in the budget. */

@@ -18,7 +18,7 @@ export interface TurnLimits {
   readonly modelCalls: number
   /** Tool calls of one run. Default 1000. */
   readonly toolCalls: number
-  /** Subagents one run may start. Default 100. */
+  /** Subagents one run may start. Default 100; no limit for an agent that is code (`reply`). */
   readonly children: number
   /** Subagents of one run at the same time; more wait their turn. Default 20. */
   readonly concurrency: number

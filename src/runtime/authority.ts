@@ -2,7 +2,7 @@ import { storedProfileLayer } from '../agent/build/conversation-settings.ts'
 import type { AgentCore } from '../agent/definition/agent.ts'
 import { fileDelegateLayers, fileUseLayers } from '../agent/definition/file-layers.ts'
 import { grantAt, namedSecrets, offerLayers } from '../delegation/child-authority.ts'
-import { type Budget, childLimits, limitsOf, moneyOf, treeLimitOf } from '../grant/budget.ts'
+import { type Budget, childLimits, codeBudget, limitsOf, moneyOf, treeLimitOf } from '../grant/budget.ts'
 import { budgetsIn, layersForChildren, layersForSelf } from '../grant/ceiling.ts'
 import { delegateLayer, hasSameRules, type Layer, useLayer } from '../grant/grant.ts'
 import type { Profiles } from '../grant/profile.ts'
@@ -146,11 +146,15 @@ export interface BoundBy {
 /** The bounds of a turn put in by hand: the smallest that its agent, those above it and the application set (I1). */
 export function turnBounds(conversation: Conversation, { tree, agent, budget, ceiling }: BoundBy): TurnBounds {
   const { parentTurnId } = conversation
-  const own = [agent === undefined ? lastBudget(tree, conversation) : agent.budget, budget]
+  const own = [agent === undefined ? lastBudget(tree, conversation) : ownBudget(agent), budget]
   const above = [...budgetsIn(conversation.ceiling), ...budgetsIn(ceiling)]
   const host = parentTurnId === null ? undefined : tree.turn(parentTurnId)
   const limits = host === undefined ? limitsOf([...own, ...above]) : childLimits(own, above, host.limits.depth)
   return { limits, money: moneyOf([...own, ...above]), treeLimit: treeLimitOf(own) }
+}
+
+function ownBudget({ budget, reply }: AgentCore): Budget | undefined {
+  return reply === null ? budget : codeBudget(budget)
 }
 
 /** The bounds of the last turn, for processes that do not know its agent. */

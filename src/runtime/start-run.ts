@@ -27,7 +27,7 @@ import type { Json } from '../base/json.ts'
 import { after, attempt } from '../base/maybe.ts'
 import { anything, flag, type OptionRules, oneOf, readOptions, record, text } from '../base/options.ts'
 import { readTraceparent, withTraceparent } from '../conversation/trace/traceparent.ts'
-import { type Budget, checkBudget, type RootBounds, rootBounds } from '../grant/budget.ts'
+import { type Budget, checkBudget, codeBudget, type RootBounds, rootBounds } from '../grant/budget.ts'
 import { budgetsIn, dayOwnersIn, freezeLayer, stackCeilings } from '../grant/ceiling.ts'
 import { checkGrant, type Grant, narrowingLayer } from '../grant/grant.ts'
 import { maySee, mayStart, type Principal } from '../grant/principal.ts'
@@ -263,7 +263,7 @@ export class RunStarter {
   private boundsOf(agent: AgentCore, above: Budgets): RootBounds {
     const known = above === this.own ? this.ownBounds.get(agent) : undefined
     if (known !== undefined) return known
-    const bounds = rootBounds([agent.budget, ...above])
+    const bounds = rootBounds([agent.reply === null ? agent.budget : codeBudget(agent.budget), ...above])
     if (above === this.own) this.ownBounds.set(agent, bounds)
     return bounds
   }

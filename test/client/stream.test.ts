@@ -308,3 +308,19 @@ describe('a stream', () => {
     expect(decodeURIComponent(server.asked[1]?.path ?? '')).toBe('/v1/feed?tree=a:3,b:0')
   })
 })
+
+test('many streams may end by one signal, without a warning of leaks', async () => {
+  const { client } = await serving((_request, response) => {
+    response.writeHead(200, { 'content-type': 'text/event-stream' }).write(HELLO)
+  })
+  const warnings: Error[] = []
+  const hear = (warning: Error) => warnings.push(warning)
+  process.on('warning', hear)
+  onTestFinished(() => void process.off('warning', hear))
+  const stop = new AbortController()
+  const readers = Array.from({ length: 24 }, () => all(client.events('run', { signal: stop.signal })).catch(() => []))
+  await new Promise((resolve) => setTimeout(resolve, 200))
+  stop.abort()
+  await Promise.all(readers)
+  expect(warnings).toEqual([])
+})

@@ -3,7 +3,7 @@ import { scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { openRuntime, resultIn, resultsIn, toolNamesIn } from '../support/reading.ts'
-import { localStore } from '../support/rows.ts'
+import { eventsOf, localStore } from '../support/rows.ts'
 
 const Input = z.object({ n: z.number() })
 const ask = { name: 'ask', input: { n: 1 } }
@@ -238,4 +238,45 @@ describe('a budget of the host for one of its subagents', () => {
     const [link] = localStore(runtime).linksOf(run.id)
     expect(['timed_out', 'cancelled']).toContain(link?.outcome?.status)
   })
+})
+
+describe('delegations that a limit refuses', () => {
+  const child = agent({ name: 'child', instructions: '', model: scriptedModel(() => 'ok') })
+
+  test('leave an event each, which names the limit, and why tells of the limit', async () => {
+    const model = scriptedModel(({ messages }) =>
+      messages.at(-1)?.role === 'tool'
+        ? 'done'
+        : { calls: ['a', 'b', 'c', 'd'].map((message) => ({ name: 'child', input: { message } })) },
+    )
+    const host = agent({ name: 'host', instructions: '', model, subagents: { child }, budget: { children: 1 } })
+    const runtime = openRuntime()
+    const run = runtime.run(host, 'go')
+    expect(await run.result).toMatchObject({ status: 'completed', children: 1 })
+    const told = eventsOf(localStore(runtime), run.conversationId).filter(({ type }) => type === 'budget')
+    expect(told).toHaveLength(3)
+    for (const event of told) {
+      const message = 'The delegation to "child" was refused: this run has started 1 subagents, its limit.'
+      expect(event).toMatchObject({ limit: 'children', message, path: ['host'] })
+    }
+    expect((await runtime.why(run.id)).text).toContain('It has started 1 subagents, its limit')
+  })
+
+  test('do not cut the list of an agent that is code, unless a budget names the number', async () => {
+    const host = (children?: number) =>
+      agent({
+        name: 'host',
+        ...(children === undefined ? {} : { budget: { children } }),
+        async reply(_input: string, { delegate }) {
+          const said = await Promise.all(Array.from({ length: 120 }, (_, at) => delegate(child, `item ${at}`)))
+          return String(said.filter(({ status }) => status === 'completed').length)
+        },
+      })
+    const runtime = openRuntime()
+    expect(await runtime.run(host(), 'go').result).toMatchObject({ text: '120', children: 120 })
+    const run = runtime.run(host(30), 'go')
+    expect(await run.result).toMatchObject({ text: '30', children: 30 })
+    const told = eventsOf(localStore(runtime), run.conversationId).filter(({ type }) => type === 'budget')
+    expect(told).toHaveLength(90)
+  }, 30_000)
 })

@@ -41,7 +41,12 @@ export async function write(text: string): Promise<void> {
     return
   }
   if (process.stdout.write(text)) return
-  await Promise.race([once(process.stdout, 'drain'), once(process.stdout, 'close')]).catch(() => undefined)
+  // Whichever event does not come would keep its listener otherwise, once for every text.
+  const over = new AbortController()
+  const either = { signal: over.signal }
+  const heard = [once(process.stdout, 'drain', either), once(process.stdout, 'close', either)]
+  await Promise.race(heard).catch(() => undefined)
+  over.abort()
 }
 
 /** Ends the process once all output is written, even if foreign code holds it open. */

@@ -21,6 +21,9 @@ const HEARD = 400
 /** Enough of the streamed answer to show its last lines. */
 const SPOKEN = 1_200
 
+/** Limits that refuse delegations. Others are in the outcome. */
+const DELEGATING: ReadonlySet<string> = new Set(['children', 'depth'])
+
 /** The newest streamed words of a run. */
 export interface Heard {
   readonly kind: 'text' | 'reasoning' | 'call' | 'progress'
@@ -40,6 +43,13 @@ export interface WatchedRun extends Pick<RunTree, 'agent' | 'state' | 'startedAt
   readonly spent: readonly TokenCost[]
   /** The text its model is streaming; null if it is silent. */
   readonly hears: Heard | null
+  /** What limits refused it, one line for each limit. */
+  readonly limits: readonly string[]
+}
+
+interface Refused {
+  readonly count: number
+  readonly message: string
 }
 
 /** A tree of runs, from the events of one run, in order. */
@@ -48,6 +58,8 @@ export class WatchedTree {
   private tree: TreeState = emptyTree()
   /** The node of each run that was heard last. */
   private readonly heard: Map<Id, Id> = new Map()
+  /** The delegations that limits refused, by run and limit. */
+  private readonly refused: Map<Id, Map<string, Refused>> = new Map()
   /** A run that did not change is the same object, and so is its view. */
   private readonly views: WeakMap<RunTree, WatchedRun> = new WeakMap()
 
@@ -72,6 +84,7 @@ export class WatchedTree {
 
   take(event: RunEvent): void {
     this.tree = reduceTree(this.tree, event)
+    if (event.type === 'budget' && DELEGATING.has(event.limit)) this.refuse(event)
     if (event.nodeId !== null && !Number.isInteger(event.seq)) this.heard.set(event.runId, event.nodeId)
   }
 
@@ -91,9 +104,23 @@ export class WatchedTree {
       get hears() {
         return tree.hears(id)
       },
+      get limits() {
+        return tree.limitsOf(id)
+      },
     }
     this.views.set(run, view)
     return view
+  }
+
+  private refuse({ runId, limit, message }: Extract<RunEvent, { type: 'budget' }>): void {
+    const limits = this.refused.get(runId) ?? new Map<string, Refused>()
+    this.refused.set(runId, limits.set(limit, { count: (limits.get(limit)?.count ?? 0) + 1, message }))
+  }
+
+  private limitsOf(runId: Id): readonly string[] {
+    return Array.from(this.refused.get(runId)?.values() ?? [], ({ count, message }) =>
+      oneLine(count === 1 ? message : `${count} times: ${message}`),
+    )
   }
 
   private hears(runId: Id): Heard | null {

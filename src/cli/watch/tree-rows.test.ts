@@ -59,6 +59,14 @@ describe('the rows of a tree', () => {
     expect(second).toMatch(/^└─ ● scout: the sea, 2 +thinking/)
   })
 
+  test('say what a limit refused, once for each limit', () => {
+    const tree = host({ children: 1, ended: 1 })
+    const budget = { runId: 'host', path: ['host'], type: 'budget', limit: 'children', message: 'Refused.' }
+    for (let at = 0; at < 3; at++) take(tree, budget)
+    take(tree, { ...budget, limit: 'tokens', message: 'Spent.' })
+    expect(lines(tree, 10).at(-1)).toBe('   3 times: Refused.')
+  })
+
   test('show the end of what is being said', () => {
     const tree = host({ children: 0, ended: 0 })
     const text = `says: ${'word '.repeat(50)}end`

@@ -48,6 +48,7 @@ export function spendOfTree(run: WatchedRun): TokenCost {
 type Branch = { readonly prefix: string } & (
   | { readonly run: WatchedRun; readonly isOneOf?: boolean }
   | { readonly ended: readonly WatchedRun[] }
+  | { readonly limit: string }
 )
 
 function foldedRoots(roots: readonly WatchedRun[]): Branch[] {
@@ -66,13 +67,14 @@ function below(host: WatchedRun, { folds, indent }: { folds: boolean; indent: st
   const runs = isFolded ? open : host.children
   const named = new Map<string, number>()
   for (const { agent } of host.children) named.set(agent, (named.get(agent) ?? 0) + 1)
+  const limits = host.limits.map((limit) => ({ prefix: `${indent}   `, limit }))
   const branches = runs.flatMap((run, at) => {
     const isLast = at === runs.length - 1 && !isFolded
     const inner = below(run, { folds, indent: `${indent}${isLast ? '   ' : '│  '}` })
     const isOneOf = (named.get(run.agent) ?? 0) > 1
     return [{ prefix: `${indent}${isLast ? '└─ ' : '├─ '}`, run, isOneOf }, ...inner]
   })
-  return isFolded ? [...branches, { prefix: `${indent}└─ `, ended }] : branches
+  return [...branches, ...(isFolded ? [{ prefix: `${indent}└─ `, ended }] : []), ...limits]
 }
 
 function split(runs: readonly WatchedRun[]): [ended: WatchedRun[], open: WatchedRun[]] {
@@ -84,6 +86,7 @@ function isOver({ state, children }: WatchedRun): boolean {
 }
 
 function rowOf(branch: Branch, options: RowsOptions): TreeRow {
+  if ('limit' in branch) return textRow(branch.prefix, branch.limit)
   if ('ended' in branch) return endedRow(branch.prefix, branch.ended)
   const { run, prefix, isOneOf = false } = branch
   const { agent, startedAt, endedAt } = run

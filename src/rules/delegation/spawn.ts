@@ -185,6 +185,15 @@ export function spawnRefusal(draft: Draft, host: Turn, request: SpawnRequest): S
   return reason === undefined ? undefined : { refused: 'session', reason }
 }
 
+/** Leaves an event of a delegation that a limit refused: else nobody who looks at the run could tell. */
+export function tellLimit(draft: Draft, { claim, agent }: SpawnRequest, { refused, reason }: SpawnRefusal): void {
+  if (refused !== 'children' && refused !== 'depth') return
+  const task = heldNode(draft, claim)
+  if (task === undefined) return
+  const message = `The delegation to "${agent.name}" was refused: ${reason.split('. ')[0]}.`
+  draft.event(draft.turn(task.turnId), task.id, { type: 'budget', limit: refused, message })
+}
+
 const STOPPED: SpawnRefusal = { refused: 'stopped', reason: 'this call was asked to stop' }
 
 interface SessionRequest {

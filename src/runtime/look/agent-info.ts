@@ -1,7 +1,7 @@
 import { type AgentCore, isAgent } from '../../agent/definition/agent.ts'
 import type { Owners } from '../../base/owner-folder.ts'
 import type { CheckedSchema, JsonSchema } from '../../base/schema/schema.ts'
-import { type Budget, limitsOf, moneyOf, treeLimitOf } from '../../grant/budget.ts'
+import { type Budget, codeBudget, limitsOf, moneyOf, treeLimitOf } from '../../grant/budget.ts'
 import type { TurnLimits } from '../../graph/limits.ts'
 import { type NeedsParts, ownersOfFiles } from './needs.ts'
 
@@ -56,7 +56,7 @@ export function agentInfos(agents: Iterable<AgentCore>, parts: InfoParts): Agent
 
 function infoOf(agent: AgentCore, { budget, modelOf, needs }: InfoParts): AgentInfo {
   const { name, description, input, output, tools, inline } = agent
-  const budgets = [agent.budget, budget]
+  const budgets = [agent.reply === null ? agent.budget : codeBudget(agent.budget), budget]
   const money = moneyOf(budgets)
   return {
     name,

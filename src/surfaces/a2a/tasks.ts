@@ -7,6 +7,7 @@
 //   - What waits for a person is shown to the peer only with the scope `approve`; without it the task is at work.
 //   - A message that arrives again begins nothing twice. A peer that leaves stops nothing.
 
+import { onAbort } from '../../base/abort.ts'
 import { sha256 } from '../../base/hash.ts'
 import { isId } from '../../base/id.ts'
 import { canonicalJson } from '../../base/json.ts'
@@ -259,10 +260,9 @@ async function recorded(run: Run): Promise<void> {
 
 async function* untilAborted<T>(items: AsyncIterable<T>, signal: AbortSignal): AsyncGenerator<T> {
   const source = items[Symbol.asyncIterator]()
+  let forget: (() => void) | undefined
   const left = new Promise<{ readonly done: true; readonly value: undefined }>((resolve) => {
-    const leave = () => resolve({ done: true, value: undefined })
-    if (signal.aborted) leave()
-    else signal.addEventListener('abort', leave, { once: true })
+    forget = onAbort(signal, () => resolve({ done: true, value: undefined }))
   })
   try {
     for (;;) {
@@ -271,6 +271,7 @@ async function* untilAborted<T>(items: AsyncIterable<T>, signal: AbortSignal): A
       yield value
     }
   } finally {
+    forget?.()
     source.return?.().catch(() => undefined)
   }
 }

@@ -192,7 +192,7 @@ function section(title: string, text: string, paint: Paint): string {
 }
 
 function children({ doing, tree }: RunFacts, paint: Paint): string {
-  if (tree.root === undefined || tree.root.children.length === 0) return ''
+  if (tree.root === undefined || tree.root.children.length + tree.root.limits.length === 0) return ''
   const rows = treeRows([tree], {
     doing: ({ id, hears }) => doing(id, hears),
     now: Date.now(),

@@ -56,6 +56,7 @@ function asJson(doing: ActivityOf, run: WatchedRun | undefined): object | null {
     agent: run.agent,
     state: run.status ?? run.state,
     doing: doing(run.id, run.hears)?.text ?? null,
+    limits: run.limits,
     startedAt: run.startedAt,
     endedAt: run.endedAt,
     tokens,
