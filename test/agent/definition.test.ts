@@ -182,3 +182,11 @@ test('createRuntime refuses a wrong grant and a wrong budget', () => {
   expect(() => openRuntime({ grant: { use: ['everything'] } })).toThrow(DefinitionError)
   expect(() => openRuntime({ budget: { modelCalls: -1 } })).toThrow(/createRuntime: budget\.modelCalls/)
 })
+
+test('an output that no model can be shown is refused at once, and code may give one that no schema tells', () => {
+  const output = z.object({ day: z.date() })
+  expect(() => agent({ name: 'a', instructions: '', output })).toThrow(
+    'agent "a", output: the zod schema has no JSON Schema: Date cannot be represented in JSON Schema',
+  )
+  expect(() => agent({ name: 'a', output, reply: async () => ({ day: new Date(0) }) })).not.toThrow()
+})

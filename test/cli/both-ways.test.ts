@@ -170,7 +170,7 @@ describe('commands that look', () => {
     const token = (await base.run(['token', 'add', 'stranger', '--scopes', 'read,approve'])).stdout.trim()
     const args = ['--server', server.base, '--token', token]
     const shown = await base.run(['show', ids['lead'] ?? '', ...args])
-    expect(shown).toMatchObject({ code: 2, stdout: '', stderr: expect.stringContaining('No id in this store ends in') })
+    expect(shown).toMatchObject({ code: 2, stdout: '', stderr: expect.stringContaining('No id here ends in') })
     expect((await base.run(['ps', ...args])).stdout).toBe('There are no runs in this store yet.\n')
     expect((await base.run(['inbox', ...args])).stdout).toBe('Nothing needs a person.\n')
   })

@@ -130,7 +130,7 @@ describe('history is changed from the command line', () => {
     ])
 
     expect(answers.map(({ code }) => code)).toEqual([2, 2, 2, 2, 2])
-    expect(answers[0]?.stderr).toContain('No id in this store ends in "ffffffff". legate ps --all lists the runs.')
+    expect(answers[0]?.stderr).toContain('No id here ends in "ffffffff". legate ps --all lists the runs.')
     expect(answers[1]?.stderr).toContain(
       `No node in this store has an id that ends in "ffffffff". legate show ${short(leadId)} --nodes lists them.`,
     )

@@ -158,7 +158,7 @@ export const poet = agent({ name: 'poet', reply: async () => 'By the code.' })
   })
 
   test.each([
-    ['an id that there is not', ['chat', '--continue', 'ffffffff'], /No id in this store ends in "ffffffff"/],
+    ['an id that there is not', ['chat', '--continue', 'ffffffff'], /No id here ends in "ffffffff"/],
     [
       'an id of a store that there is not',
       ['chat', '-c', 'ffffffff', '--store', 'no.db'],

@@ -18,7 +18,7 @@ test('one tree goes by its run, with a reason, and is known to have been deleted
   expect(deleted.stdout).toMatch(/^deleted: \w{8} lead, 3 runs \(asked for\)\n$/)
   expect(again.stderr).toContain('(asked for)')
   expect([other.code, unknown.code]).toEqual([0, 2])
-  expect(unknown.stderr).toContain('No id in this store ends in "ffffffff"')
+  expect(unknown.stderr).toContain('No id here ends in "ffffffff"')
   expect(twice).toMatchObject({ code: 1, stderr: expect.stringMatching(/was deleted on .* \(asked for\)/) })
 })
 

@@ -45,7 +45,7 @@ test('what is too much goes, is named before and after, and is known to have bee
   expect(why.stdout).toMatch(/^lead: It was deleted at \d{4}-.* \(maximum\)/)
   expect(audit.stdout).toMatch(/^1 tree, .*: no errors\.\n$/)
   expect(ps.stdout).toBe(`${last.slice(-8)}\n`)
-  expect([unknown.code, unknown.stderr]).toEqual([2, expect.stringContaining('No id in this store ends in "ffffffff"')])
+  expect([unknown.code, unknown.stderr]).toEqual([2, expect.stringContaining('No id here ends in "ffffffff"')])
 })
 
 test('what is too old goes, and what was exported before comes back', async () => {

@@ -116,7 +116,7 @@ describe('cybros A77: what an agent asks a person', () => {
   })
 
   test.each([
-    [['answer', 'ffffffff', 'x'], /No id in this store ends in "ffffffff"/],
+    [['answer', 'ffffffff', 'x'], /No id here ends in "ffffffff"/],
     [['answer', 'ffffffff', '  '], /The answer is empty/],
     [['answer', 'ffffffff'], /missing TEXT/],
   ])('%j is refused', async (args, message) => {

@@ -197,10 +197,10 @@ describe('what is wrong is said on stderr', () => {
 
     for (const { code, stdout } of [wrong, short, approve, cancel])
       expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
-    expect(wrong.stderr).toContain('No id in this store ends in "zzzz\\u001b[31m". legate ps --all lists the runs.')
+    expect(wrong.stderr).toContain('No id here ends in "zzzz\\u001b[31m". legate ps --all lists the runs.')
     for (const { stderr } of [short, approve])
       expect(stderr).toContain('is too short for an id. Type at least its last 4')
-    expect(cancel.stderr).toContain(`No id in this store ends in "${ending}".`)
+    expect(cancel.stderr).toContain(`No id here ends in "${ending}".`)
     expect(show.stdout).toContain(id)
     expect(localStore(place.runtime()).turn(id)?.cancel).toBe(null)
   })

@@ -131,23 +131,38 @@ describe('legate serve', () => {
       [['missing.yaml'], 'there is no such file'],
       [['missing.mjs'], 'There is no module'],
       [['--host', '0.0.0.0'], 'Give --tls-cert FILE and --tls-key FILE, or --behind-proxy'],
-      [['--host', '0.0.0.0', '--behind-proxy'], 'Make a token first: legate token add NAME'],
       [['--tls-cert', 'cert.pem'], 'give both'],
+
       [['--tls-cert', 'cert.pem', '--tls-key', 'key.pem'], 'Cannot read cert.pem: it is not there.'],
       [['--oidc-issuer', 'https://id.example'], 'give both'],
       [['--socket', 'x.sock', '--port', '1'], 'leave out --host and --port'],
+      [['--socket', 'no/such/folder/x.sock'], 'its folder does not exist'],
+      // Who may come is written in the store: this server looks there.
+      [['--host', '0.0.0.0', '--behind-proxy'], NOBODY],
     ]
     for (const [args, words] of cases) {
       const { code, stdout, stderr } = await place.run(['serve', ...args])
       expect([args, code === 0, stdout, stderr.trim().split('\n').length]).toEqual([args, false, '', 1])
       expect(stderr).toContain(words)
+      const isLeft = existsSync(place.store)
+      if (words !== NOBODY) expect([args, isLeft]).toEqual([args, false])
     }
   })
 })
 
+const NOBODY = 'Make a token first: legate token add NAME'
 const OIDC = ['--oidc-issuer', 'https://id.example', '--oidc-audience', 'agents']
 
 describe('legate token', () => {
+  it('makes no store for a token that it refuses, nor in a folder that is not there', async () => {
+    const place = new Place()
+    const wrong = await place.run(['token', 'add', 'ann', '--per-day', 'eur=5'])
+    expect([wrong.code, wrong.stderr]).toEqual([1, expect.stringContaining('perDay has no option "eur"')])
+    const nowhere = await place.run(['token', 'add', 'ann', '--store', `${place.folder}/typo/runs.db`])
+    expect(nowhere).toMatchObject({ stderr: expect.stringContaining('Make the folder first') })
+    expect(existsSync(place.store) || existsSync(`${place.folder}/typo`)).toBe(false)
+  })
+
   it('makes a token that a server takes, shows it once, and revokes it with those within it', async () => {
     const place = new Place()
     place.open()

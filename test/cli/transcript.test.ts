@@ -65,7 +65,7 @@ test('--json is one line of the transcript a line; any run of the conversation n
 })
 
 test.each([
-  [['transcript', 'ffffffff'], /No id in this store ends in "ffffffff"/],
+  [['transcript', 'ffffffff'], /No id here ends in "ffffffff"/],
   [['transcript', 'ffffffff', '--turns', 'many'], /--turns is a whole number from 1 to 1000, not "many"/],
   [['transcript', 'ffffffff', '--turns', '0'], /--turns is a whole number/],
 ])('%j is refused', async (args, message) => {

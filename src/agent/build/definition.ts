@@ -1,7 +1,7 @@
 import { DefinitionError, messageOf } from '../../base/error.ts'
 import { frozenCopy } from '../../base/json.ts'
 import { anything, code, flag, int, type OptionRules, oneOf, readOptions, record, text } from '../../base/options.ts'
-import { type CheckedSchema, readSchema, type Schema } from '../../base/schema/schema.ts'
+import { type CheckedSchema, type JsonSchema, readSchema, type Schema } from '../../base/schema/schema.ts'
 import { hasField } from '../../fields/locate.ts'
 import { type PathPattern, readPath } from '../../fields/path-pattern.ts'
 import { checkBudget } from '../../grant/budget.ts'
@@ -72,6 +72,7 @@ export function defineAgent(given: Definition | CodeDefinition): AgentCore {
   if (definition.delegation !== undefined) readOptions(`${where}, delegation`, definition.delegation, ATTEMPTS)
   if (definition.hooks !== undefined) checkHooks(definition.hooks, where)
   const output = definition.output ? readSchema(definition.output, `${where}, output`) : null
+  if (reply === null) requireShown(output)
   return withIdentity({
     name,
     ...wordsOf(definition),
@@ -100,6 +101,11 @@ export function defineAgent(given: Definition | CodeDefinition): AgentCore {
     isModelOfFile: false,
     fileLayers: null,
   })
+}
+
+/** A model is shown the schema of the answer: a type without a JSON form, such as a date, is refused now and not at the first run. */
+function requireShown(output: CheckedSchema | null): JsonSchema | undefined {
+  return output?.jsonSchema
 }
 
 function wordsOf(given: Definition): Pick<AgentCore, 'description' | 'instructions' | 'prompt'> {

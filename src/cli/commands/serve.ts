@@ -7,7 +7,7 @@ import { loadOffered, undecidedAgents } from '../serve/offered-agents.ts'
 import { agentsWithoutModel } from '../serve/offered-models.ts'
 import { splitPrompts } from '../serve/offered-prompts.ts'
 import { type RunningServer, removeServeFile, withToken, writeServeFile } from '../serve/serve-file.ts'
-import { checkReach, listenError, readServeOptions, workersOf } from '../serve/serve-options.ts'
+import { checkPlace, checkReach, listenError, readServeOptions, workersOf } from '../serve/serve-options.ts'
 import { noteIfSlow, openOrMakeStore, refuseQueue, shownStore } from '../store/open-store.ts'
 import { duration } from '../terminal/amounts.ts'
 import { oneLine } from '../terminal/clean.ts'
@@ -20,6 +20,7 @@ export async function serve(call: Call): Promise<number> {
   const options = { ...readServeOptions(call), mcp: { prompts } }
   const workers = workersOf(call)
   const { store: own, engine, ...offered } = await loadOffered({ ...call, words })
+  await checkPlace(options)
   const isOwn = own !== undefined && textOption(call, 'store') === undefined
   if (isOwn) refuseQueue(call)
   const store = isOwn ? own : openOrMakeStore(call)

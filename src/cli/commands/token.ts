@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { parseJson } from '../../base/json.ts'
-import { SCOPES, type Scope, type TokenInfo } from '../../doors/grant.ts'
+import { checkPrincipal, SCOPES, type Scope, type TokenInfo } from '../../doors/grant.ts'
 import type { Json, Principal } from '../../index.ts'
 import { type Call, CliError, EXIT, isSet, listOption, textOption } from '../command/command.ts'
 import { oneToken } from '../desk/token-desk.ts'
@@ -37,6 +37,7 @@ async function add(call: Call, name: string): Promise<number> {
   const principal = readPrincipal(call, name)
   const lasts = timeOf('expires', textOption(call, 'expires'))
   const expiresAt = lasts === undefined ? null : Date.now() + lasts
+  checkPrincipal(principal, 'token')
   return withTokens(call, 'make', async (tokens) => {
     const made = await tokens.add({ name, principal, expiresAt, within: textOption(call, 'within') ?? null })
     if (isSet(call, 'json')) await write(jsonLine(made))

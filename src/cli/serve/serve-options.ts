@@ -1,5 +1,6 @@
-import { readFileSync } from 'node:fs'
-import { resolve } from 'node:path'
+import { readFileSync, statSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { dirname, resolve } from 'node:path'
 import { isLoopback } from '../../base/loopback.ts'
 import { ownFile } from '../../base/system/own-files.ts'
 import type { Store } from '../../index.ts'
@@ -72,18 +73,44 @@ function readOidc(call: Call): ServeOptions['oidc'] {
   throw new CliError('--oidc-issuer and --oidc-audience belong together: give both.', EXIT.usage)
 }
 
-/** Refuses an address beyond this machine where it cannot be safe, and says which options make it so. */
-export async function checkReach({ host = '127.0.0.1', socket, tls, behindProxy, oidc }: ServeOptions, store: Store) {
-  if (socket !== undefined || isLoopback(host)) return
-  const beyond = `--host ${oneLine(host)} reaches beyond this machine`
-  if (tls === undefined && behindProxy !== true) {
+/** Refuses a place where nobody can listen, or where tokens could be read, before a store is made. */
+export async function checkPlace(options: ServeOptions): Promise<void> {
+  const { host = '127.0.0.1', port = 4747, socket, tls, behindProxy } = options
+  if (!isNear(options) && tls === undefined && behindProxy !== true) {
     const how = 'Give --tls-cert FILE and --tls-key FILE, or --behind-proxy if a proxy before it ends TLS'
-    throw new CliError(`${beyond}, where others could read the tokens on their way. ${how}.`, EXIT.usage)
+    throw new CliError(`${beyond(host)}, where others could read the tokens on their way. ${how}.`, EXIT.usage)
   }
+  try {
+    if (socket === undefined) await probe(host, port)
+    else statSync(dirname(socket))
+  } catch (error) {
+    throw listenError(error, options)
+  }
+}
+
+function probe(host: string, port: number): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const server = createServer().once('error', reject)
+    server.listen({ host, port, exclusive: true }, () => server.close(() => resolve()))
+  })
+}
+
+function isNear({ host = '127.0.0.1', socket }: ServeOptions): boolean {
+  return socket !== undefined || isLoopback(host)
+}
+
+function beyond(host = ''): string {
+  return `--host ${oneLine(host)} reaches beyond this machine`
+}
+
+/** Refuses an address beyond this machine that nobody could prove themselves to, and says which options make it safe. */
+export async function checkReach(options: ServeOptions, store: Store): Promise<void> {
+  if (isNear(options)) return
+  const { host, oidc } = options
   const tokens = await new Tokens(store.registry).list(LOCAL_PRINCIPAL)
   if (oidc !== undefined || tokens.some(({ principal }) => principal.id !== LOCAL_PRINCIPAL.id)) return
   const how = 'Make a token first: legate token add NAME. Or give --oidc-issuer URL and --oidc-audience NAME'
-  throw new CliError(`${beyond}, and nobody could prove who they are. ${how}.`, EXIT.usage)
+  throw new CliError(`${beyond(host)}, and nobody could prove who they are. ${how}.`, EXIT.usage)
 }
 
 /** Says in one line why the server cannot listen there. */

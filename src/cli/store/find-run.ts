@@ -130,7 +130,7 @@ export function onlyMatch<T>(found: readonly T[], ending: string, lineFor: (one:
   const [first, ...others] = found
   const shown = oneLine(ending)
   if (first === undefined) {
-    throw new CliError(`No id in this store ends in "${shown}". legate ps --all lists the runs.`, EXIT.usage)
+    throw new CliError(`No id here ends in "${shown}". legate ps --all lists the runs.`, EXIT.usage)
   }
   if (others.length === 0) return first
   const lines = found.map((one) => `\n  ${lineFor(one)}`).join('')

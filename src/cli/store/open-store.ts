@@ -23,7 +23,11 @@ export function storePath(call: Call): string {
   const named = option ?? call.env['LEGATE_DB'] ?? ''
   if (option === undefined && (call.env['LEGATE_SERVER'] ?? '') !== '') throw new CliError(NO_SERVER, EXIT.usage)
   if (named !== '') return placeOf(named)
-  return join(stateFolder(call.env), 'legate.db')
+  return usualPath(call)
+}
+
+function usualPath({ env }: Call): string {
+  return join(stateFolder(env), 'legate.db')
 }
 
 /** A file or folder by its whole path, or a database by its address. */
@@ -68,7 +72,7 @@ export function openPlace(path: string, use: Use): Store {
 }
 
 /**
- * Opens the store of a command that starts a run; creates it and its folder if needed. With `--queue`, DBOS brings work to the
+ * Opens the store of a command that starts a run; creates it if needed. With `--queue`, DBOS brings work to the
  * processes on that queue.
  */
 export function openOrMakeStore(call: Call): Store {
@@ -77,13 +81,18 @@ export function openOrMakeStore(call: Call): Store {
   if (isPostgresUrl(path))
     return postgresStore({ url: path, ...(queue === undefined ? {} : { dispatch: dbos({ queue }) }) })
   if (queue !== undefined) throw new CliError(`--queue needs a store on PostgreSQL, and ${path} is a file.`, EXIT.usage)
+  if (path === usualPath(call)) makeFolder(path)
+  return sqliteStore({ path, busyMs: BUSY_MS.write })
+}
+
+/** Makes the folder of the user's own store. Nobody makes a folder that a person named: it may be a slip of the pen. */
+function makeFolder(path: string): void {
   try {
     mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
   } catch (error) {
     const why = error instanceof Error ? error.message : String(error)
     throw new CliError(`Cannot create the folder of the store ${path}: ${why}. Name another with --store PATH.`)
   }
-  return sqliteStore({ path, busyMs: BUSY_MS.write })
 }
 
 /** Tells a person who waits that a database does not answer: a store on PostgreSQL waits half a minute before it says so. */

@@ -75,11 +75,18 @@ beforeEach(() => {
   path = join(folder, 'legate.db')
 })
 
-test('a missing folder is made, for the owner only, and after closing all is in the file', async () => {
-  const deep = join(folder, 'a/b/legate.db')
+test('a missing folder is not made: it may be a slip of the pen', () => {
+  const deep = join(folder, 'a/legate.db')
+  expect(() => sqliteStore(deep)).toThrow(
+    `There is no folder ${join(folder, 'a')} for the store ${deep}. Make the folder first, or name another path.`,
+  )
+  expect(readdirSync(folder)).toEqual([])
+})
+
+test('the file is for its owner only, and after closing all is in the file', async () => {
+  const deep = join(folder, 'deep.db')
   const store = sqliteStore(deep)
   await store.commit(treeCommit('root-a'))
-  expect(statSync(join(folder, 'a')).mode & 0o777).toBe(0o700)
   expect(statSync(deep).mode & 0o777).toBe(0o600)
   expect(statSync(`${deep}-wal`).mode & 0o777).toBe(0o600)
 

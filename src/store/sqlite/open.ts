@@ -1,4 +1,4 @@
-import { accessSync, closeSync, constants, mkdirSync, openSync, statSync } from 'node:fs'
+import { accessSync, closeSync, constants, openSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { isLegateError, StoreError } from '../../base/error.ts'
 import { DATABASE_ENDINGS, ownFile } from '../../base/system/own-files.ts'
@@ -30,7 +30,7 @@ function prepareFile({ path, readOnly }: SqliteFile): void {
   const stat = statSync(path, { throwIfNoEntry: false })
   if (stat === undefined) {
     if (readOnly) throw new StoreError('store', `There is no file ${path} to read.`, { details: { path } })
-    mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
+    requireFolder(path)
     closeSync(openSync(path, 'a', 0o600))
     return
   }
@@ -39,6 +39,14 @@ function prepareFile({ path, readOnly }: SqliteFile): void {
   if (readOnly) requireReadable(path)
   else requireWritable(path)
   if (stat.size > 0) requireOurs(path)
+}
+
+/** A folder that is not there is mostly a slip of the pen: a new store beside the right one would look like lost runs. */
+function requireFolder(path: string): void {
+  const folder = dirname(path)
+  if (statSync(folder, { throwIfNoEntry: false }) !== undefined) return
+  const message = `There is no folder ${folder} for the store ${path}. Make the folder first, or name another path.`
+  throw new StoreError('store', message, { details: { path } })
 }
 
 function requireReadable(path: string): void {
