@@ -147,7 +147,7 @@ export const COMMANDS: readonly CliCommand[] = [
   {
     name: 'ps',
     usage: '[--all | --processes] [-q] [--json]',
-    summary: 'list open runs and those that ended last, or the processes that work',
+    summary: 'list open runs and those that ended last, one for each conversation, or processes',
     options: [
       { name: 'all', short: 'a', text: 'every run of the store' },
       {

@@ -95,6 +95,8 @@ export type EventBody =
   | {
       /** The run has ended. */
       readonly type: 'run-end'
+      /** The status of its outcome. */
+      readonly status: string
       /** How it ended, as `run.result` gives it. */
       readonly outcome: OutcomeRecord
     }

@@ -85,11 +85,11 @@ export class Gate {
     const identity = await identify(this.parts.ways, { request, bearer, isSocket }).catch((error: unknown) => {
       throw this.unproven(error, key)
     })
-    if (identity !== undefined) return identity
+    if (identity !== undefined && identity !== 'expired') return identity
     // Only who fails waits: a stranger at the same address locks nobody out.
     const wait = request.headers.has('authorization') ? this.failures.take(key) : this.failures.wait(key)
     if (wait > 0) throw tooMany('Too many wrong credentials from this address.', wait)
-    throw unauthenticated()
+    throw unauthenticated(identity === 'expired' ? EXPIRED : undefined)
   }
 
   /** Who brings what nobody can check now has failed too: else he could go on for ever. */
@@ -116,6 +116,8 @@ export class Gate {
     if (wait > 0) throw tooMany(`Too many starts of ${id}.`, wait)
   }
 }
+
+const EXPIRED = 'This token has expired. Ask whoever made it for a new one.'
 
 /** Hosts of other makes may hand on no header: the address of the request has the name. */
 function hostOf(url: URL, { port }: Pick<OriginRules, 'port'>): string | null {

@@ -137,7 +137,8 @@ const defects: { readonly [Type in FindingType]?: Plant } = {
     return changed(world, node, { state: 'pending', engineId: null, epoch: 1 })
   },
   unpaired_event: async (world) => {
-    const body = { type: 'run-end', outcome: outcomeOf(world.done.turn) } as const
+    const outcome = outcomeOf(world.done.turn)
+    const body = { type: 'run-end', status: outcome.status, outcome } as const
     await world.put(world.done.root.id, { events: [eventOf(world.done.turn, body)] })
     return world.done.turn.id
   },
@@ -317,7 +318,7 @@ async function endRun(world: Planted, turn: Turn, outcome: OutcomeRecord): Promi
       const state = node.id === outcome.answerNodeId || whole.answerNodeId !== null ? 'finished' : 'stopped'
       return next(node, { state, endedAt: 1, blockers: 0, wait: null, wakeAt: null })
     }),
-    events: [eventOf(turn, { type: 'run-end', outcome: whole })],
+    events: [eventOf(turn, { type: 'run-end', status: whole.status, outcome: whole })],
   })
 }
 

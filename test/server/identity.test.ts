@@ -27,13 +27,28 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }))
 const ann: Principal = { id: 'ann', scopes: ['start', 'read'] }
 
 describe('tokens', () => {
-  test('an expired token, a changed secret and an unknown id are refused alike', async () => {
+  test('who has the secret of an expired token hears that it has expired, and nobody else does', async () => {
+    await using setting = await startServer({ limits: { failuresPerMinute: 3 } })
+    const expired = await setting.tokenFor(ann, Date.now() - 1)
+    const detail = async (token: string) => {
+      const answer = await setting.get('/v1', { token })
+      return [answer.status, ((await answer.json()) as { readonly detail: string }).detail]
+    }
+    const said = 'This token has expired. Ask whoever made it for a new one.'
+    expect(await detail(expired)).toEqual([401, said])
+    expect(await detail(`${expired.slice(0, -2)}AA`)).toEqual([401, 'This needs a valid token.'])
+    expect(await detail(expired)).toEqual([401, said])
+    // It counts as a wrong one does.
+    expect((await detail(expired))[0]).toBe(429)
+  })
+
+  test('a changed secret, also of an expired token, and an unknown id are refused alike', async () => {
     await using setting = await startServer({ limits: { failuresPerMinute: 100 } })
     const expired = await setting.tokenFor(ann, Date.now() - 1)
     const good = await setting.tokenFor(ann)
     const [, id = '', secret = ''] = good.split(/_(?=[0-9a-f]{16}_)|(?<=^lgt_[0-9a-f]{16})_/)
     const wrong = [
-      expired,
+      `${expired.slice(0, -2)}AA`,
       `lgt_${id}_${secret.slice(0, -1)}${secret.endsWith('A') ? 'B' : 'A'}`,
       `lgt_${'0'.repeat(16)}_${secret}`,
       'lgt_',

@@ -75,7 +75,7 @@ export async function asCliErrors<T>(act: () => Promise<T>): Promise<T> {
   } catch (error) {
     if (!(error instanceof ClientError)) throw error
     const { message, status, advice } = error
-    if (status === 401) throw new CliError(NO_TOKEN)
+    if (status === 401) throw new CliError(message.includes('expired') ? message : NO_TOKEN)
     throw new CliError(advice === null || message.includes(advice) ? message : `${message} ${advice}`)
   }
 }

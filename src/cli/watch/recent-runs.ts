@@ -30,12 +30,14 @@ export async function runToShow(desk: Desk, { words: [ending] }: Pick<Call, 'wor
   return newest
 }
 
-/** Lists all open runs, the newest first, then the ten that ended last. */
+/** Lists all open runs, the newest first, then those that ended last: of ten other conversations one each. */
 export async function recentRuns(store: DeskRows): Promise<Turn[]> {
   const open = await store.openRoots({ limit: Number.MAX_SAFE_INTEGER })
+  const shown = new Set(open.map(({ conversationId }) => conversationId))
   const ended = (await lastTurns(store, SHOWN))
     .filter(({ state }) => state === 'ended')
     .sort((a, b) => (b.endedAt ?? 0) - (a.endedAt ?? 0))
+    .filter(({ conversationId }) => !shown.has(conversationId) && shown.add(conversationId))
     .slice(0, SHOWN)
   return [...open].sort(newestFirst).concat(ended)
 }

@@ -104,7 +104,7 @@ function endTurn(draft: Draft, turn: Turn, nodes: readonly Node[]): void {
   ended.state = 'ended'
   ended.outcome = outcome
   ended.endedAt = draft.now
-  draft.event(turn, null, { type: 'run-end', outcome })
+  draft.event(turn, null, { type: 'run-end', status: outcome.status, outcome })
   if (conversation.activeTurnId === turn.id) draft.ownConversation(conversation).activeTurnId = null
   if (conversation.type === 'sub_agent') {
     const link = draft.findLink(turn.id)

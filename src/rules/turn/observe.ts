@@ -45,7 +45,7 @@ export function planObserve(draft: Draft, conversationId: Id, { message, ...boun
   })
   const outcome = conclude(draft.turn(turnId), [node], draft.now)
   draft.changeTurn(draft.turn(turnId), { state: 'ended', outcome, endedAt: draft.now })
-  draft.event(turn, null, { type: 'run-end', outcome })
+  draft.event(turn, null, { type: 'run-end', status: outcome.status, outcome })
   return node.id
 }
 

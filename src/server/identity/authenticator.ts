@@ -29,14 +29,17 @@ export interface Caller {
   readonly isSocket: boolean
 }
 
-/** `no`: these are my credentials, and they are wrong. Undefined: I know nothing of this caller. */
-export type IdentityVerdict = Identity | 'no' | undefined
+/** `no`: these are my credentials, and they are wrong. `expired`: they are right, and their time is over. Undefined: I know nothing of this caller. */
+export type IdentityVerdict = Identity | 'no' | 'expired' | undefined
 
 /** One way to say who somebody is. */
 export type Authenticator = (caller: Caller) => IdentityVerdict | Promise<IdentityVerdict>
 
 /** Asks one after another. Undefined: nobody knows the caller, or his proof is wrong. */
-export async function identify(ways: readonly Authenticator[], caller: Caller): Promise<Identity | undefined> {
+export async function identify(
+  ways: readonly Authenticator[],
+  caller: Caller,
+): Promise<Identity | 'expired' | undefined> {
   for (const way of ways) {
     const verdict = await way(caller)
     if (verdict === 'no') return undefined

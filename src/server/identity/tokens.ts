@@ -99,9 +99,11 @@ export class Tokens {
 
   private async verify(token: string, except: string | undefined): Promise<IdentityVerdict> {
     const [, id = '', secret = ''] = FORM.exec(token) ?? []
-    const data = id === '' ? undefined : await this.valid(id)
+    const data = id === '' ? undefined : await this.read(id)
     const isRight = isSameHash(data?.hash ?? NO_HASH, hashOf(secret))
     if (data === undefined || !isRight || (data.parent === null && data.name === except)) return 'no'
+    // Only who has the secret hears that the token is over.
+    if (!(await this.isValid(id))) return this.isOver(data) ? 'expired' : 'no'
     this.noteUse(id).catch(() => undefined)
     return {
       principal: principalOf(data),
@@ -115,12 +117,16 @@ export class Tokens {
     return (await this.valid(id)) !== undefined
   }
 
+  private isOver({ expiresAt }: TokenData): boolean {
+    return expiresAt !== null && expiresAt <= this.now()
+  }
+
   /** The token's data while it and all above it are there and have not expired. */
   private async valid(id: string): Promise<TokenData | undefined> {
     const first = await this.read(id)
     let data = first
     for (let above = 0; data !== undefined; above++) {
-      if (data.expiresAt !== null && data.expiresAt <= this.now()) return undefined
+      if (this.isOver(data)) return undefined
       if (data.parent === null) return first
       if (above >= MOST_ABOVE) return undefined
       data = await this.read(data.parent)

@@ -33,9 +33,9 @@ export class Problem extends Error {
   }
 }
 
-/** The problem of a caller who is nobody, whatever the reason. */
-export function unauthenticated(): Problem {
-  return new Problem('unauthenticated', 'This needs a valid token.', { 'www-authenticate': 'Bearer realm="legate"' })
+/** The problem of a caller who is nobody. Only who has the secret of a token hears more. */
+export function unauthenticated(detail = 'This needs a valid token.'): Problem {
+  return new Problem('unauthenticated', detail, { 'www-authenticate': 'Bearer realm="legate"' })
 }
 
 /** The fault of a part that the operator gave, such as `authenticate`: he hears of it, and the caller hears nothing of it. */

@@ -13,6 +13,11 @@ export const STREAM_QUERY: Readonly<Record<string, QuerySchema>> = {
   fields: { type: 'boolean', description: 'Adds an event for each field of an answer that is complete.' },
 }
 
+/** What the stream of a start takes: it begins at the beginning. */
+export const START_STREAM_QUERY: Readonly<Record<string, QuerySchema>> = Object.fromEntries(
+  Object.entries(STREAM_QUERY).filter(([name]) => name !== 'after'),
+)
+
 /** The answer of a stream of events. */
 export const EVENTS: AnswerForm = {
   description: 'Frames, each with an event.',

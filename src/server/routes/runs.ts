@@ -17,7 +17,7 @@ import {
   param,
   SHORT,
 } from './parts.ts'
-import { EVENTS, placeOf, runStream, STREAM_QUERY, wantsStream } from './run-stream.ts'
+import { EVENTS, placeOf, runStream, START_STREAM_QUERY, STREAM_QUERY, wantsStream } from './run-stream.ts'
 
 type StartOptions = NonNullable<Parameters<ScopedRuntime['run']>[2]>
 
@@ -68,7 +68,7 @@ export const RUN_ROUTES: readonly Route[] = [
     path: '/v1/runs',
     scope: 'start',
     summary: 'Starts an agent.',
-    query: { wait: WAIT, slim: STREAM_QUERY['slim'] ?? WAIT, live: STREAM_QUERY['live'] ?? WAIT },
+    query: { wait: WAIT, ...START_STREAM_QUERY },
     headers: START_HEADERS,
     body: START_BODY,
     maxBody: MEDIA_BYTES,

@@ -1,5 +1,6 @@
 import { parseOwnJson } from '../../base/json.ts'
 import type { EventBody, EventRow } from '../../graph/event.ts'
+import type { OutcomeRecord } from '../../graph/outcome.ts'
 import {
   type OutcomePlace,
   type PackedOutcome,
@@ -118,10 +119,15 @@ function packMessage({ type, role, purpose, content, state, calls, streamed, rea
   } as PackedBody
 }
 
+/** Rows keep the status in the outcome alone. */
+function toRunEnd(outcome: OutcomeRecord): EventBody {
+  return { type: 'run-end', status: outcome.status, outcome }
+}
+
 function toBody(body: PackedBody, place: OutcomePlace): EventBody {
   if (typeof body?.type !== 'string') throw new TypeError('An event has no type.')
   if (body.type === 'usage') return { type: body.type, usage: toUsage(body.usage), model: body.model }
-  if (body.type === 'run-end') return { type: body.type, outcome: toOutcome(body.outcome, place) }
+  if (body.type === 'run-end') return toRunEnd(toOutcome(body.outcome, place))
   if (body.type === 'compaction') return toCompaction(body)
   if (body.type !== 'message') return body
   const { type, role, purpose = null, content, state = 'finished', calls = [], streamed = null, reasoning } = body
