@@ -63,6 +63,10 @@ export const poet = agent({ name: 'poet', reply: async () => 'By the code.' })
     for (const text of ['first', 'One.', 'second', 'Two.', 'third']) expect(last).toContain(text)
     const store = localStore(place.runtime())
     expect(store.roots({ limit: 10 })).toHaveLength(1)
+    // As GET /v1/runs does, ps lists the latest run of a conversation; --all lists every run.
+    const [one, all] = await Promise.all([place.run(['ps', '-q']), place.run(['ps', '--all', '-q'])])
+    expect(one.stdout.trim().split('\n')).toHaveLength(1)
+    expect(all.stdout.trim().split('\n')).toHaveLength(4)
   })
 
   test('aster-goose 2.3: @name hands a message to the definition of that name, whatever the model would do', async () => {
@@ -399,12 +403,11 @@ test('what a continued conversation and a forked lane were asked is shown, and p
     place.run(['log', newest]),
   ])
 
-  for (const { stdout } of [ps, all]) {
-    expect(stdout.match(/poet .*/g)?.map((line) => line.replace(/^.*\s{2}/, ''))).toEqual([
-      'in the lane',
-      'more',
-      'first',
-    ])
+  for (const [{ stdout }, asked] of [
+    [ps, ['in the lane', 'more']],
+    [all, ['in the lane', 'more', 'first']],
+  ] as const) {
+    expect(stdout.match(/poet .*/g)?.map((line) => line.replace(/^.*\s{2}/, ''))).toEqual(asked)
   }
   expect(shown.stdout).toMatch(/Input\n *more\n/)
   expect(log.stdout).toContain('input: more')

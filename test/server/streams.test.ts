@@ -3,6 +3,7 @@ import { agent } from 'legate'
 import type { Part } from 'legate/models'
 import { scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
+import { z } from 'zod'
 import { itemFrame } from '../../src/server/stream/frames.ts'
 import { StreamReader } from '../../src/server/stream/reader.ts'
 import { patient } from './support/patient.ts'
@@ -93,6 +94,30 @@ describe('streams', () => {
     const runId = String(recorded[0]?.data['runId'])
     const chosen = await allFrames(await setting.get(`/v1/runs/${runId}/events?types=run-start,run-end`))
     expect(chosen.map(({ event }) => event)).toEqual(['hello', 'run-start', 'run-end', 'end'])
+  })
+
+  test('a start gives the fields of its answer, where the query asks for them', async () => {
+    const output = z.object({ title: z.string(), lines: z.array(z.string()) })
+    const writer = agent({
+      name: 'writer',
+      instructions: '',
+      output,
+      model: scriptedModel(() => JSON.stringify({ title: 'QUIC', lines: ['a'] })),
+    })
+    await using setting = await startServer({}, { agents: [writer] })
+    const start = (query: string) =>
+      setting
+        .post(`/v1/runs?${query}`, { agent: 'writer', input: 'Hi' }, { headers: { accept: 'text/event-stream' } })
+        .then(allFrames)
+
+    const fields = (await start('fields=1')).filter(({ event }) => event === 'field')
+    expect(fields.map(({ data }) => [data['field'], data['value']])).toContainEqual(['title', 'QUIC'])
+    const few = await start('fields=1&types=field,run-end')
+    expect(new Set(few.map(({ event }) => event))).toEqual(new Set(['hello', 'field', 'run-end', 'end']))
+    expect(few.find(({ event }) => event === 'run-end')?.data).toMatchObject({
+      status: 'completed',
+      outcome: { status: 'completed' },
+    })
   })
 
   test('a principal and the server have only so many streams', async () => {

@@ -94,6 +94,10 @@ describe.each(KINDS)('a %s', (_, place) => {
     const events = roots.flatMap((id) => localStore(runtime).events(id, 0, 1_000))
     expect(events.length).toBeGreaterThan(20)
     expect(events.filter(({ runId }) => localStore(runtime).turn(runId) === undefined)).toEqual([])
+    // They were written before the event had a status of its own.
+    const ends = events.flatMap(({ body }) => (body.type === 'run-end' ? [[body.status, body.outcome.status]] : []))
+    expect(ends.length).toBeGreaterThan(0)
+    for (const [status, ofOutcome] of ends) expect(status).toBe(ofOutcome)
 
     const folder = tempFolder()
     const copy = createRuntime({ store: jsonStore(folder), agents: agents() })

@@ -58,23 +58,29 @@ export function unpackEvents(text: string, last: number): EventRow[] {
 /** An event as a journal has it: whole, with the names that files use. */
 export type JournalEvent = Omit<EventRow, 'runId' | 'body'> & {
   readonly turnId: string
-  readonly body: Exclude<EventBody, Compaction> | PackedCompaction
+  readonly body: Exclude<EventBody, Compaction | RunEnd> | PackedCompaction | Omit<RunEnd, 'status'>
 }
 
 export function toJournal({ runId, body, ...place }: EventRow): JournalEvent {
   const { seq, at, conversationId, nodeId, path, parentId, told } = place
-  const written = body.type === 'compaction' ? packCompaction(body) : body
-  const event = { seq, at, conversationId, turnId: runId, nodeId, path, parentId, body: written }
+  const event = { seq, at, conversationId, turnId: runId, nodeId, path, parentId, body: writtenBody(body) }
   return told === undefined ? event : { ...event, told }
 }
 
 export function fromJournal({ turnId: runId, body, ...place }: JournalEvent): EventRow {
   const { seq, at, conversationId, nodeId, path, parentId, told } = place
-  const read = body.type === 'compaction' ? toCompaction(body) : body
+  const read =
+    body.type === 'compaction' ? toCompaction(body) : body.type === 'run-end' ? toRunEnd(body.outcome) : body
   const event = { seq, at, conversationId, runId, nodeId, path, parentId, body: read }
   return told === undefined ? event : { ...event, told }
 }
 
+function writtenBody(body: EventBody): JournalEvent['body'] {
+  if (body.type === 'run-end') return { type: body.type, outcome: body.outcome }
+  return body.type === 'compaction' ? packCompaction(body) : body
+}
+
+type RunEnd = Extract<EventBody, { readonly type: 'run-end' }>
 type Message = Extract<EventBody, { readonly type: 'message' }>
 type Compaction = Extract<EventBody, { readonly type: 'compaction' }>
 type PackedCompaction = Omit<Compaction, 'fromRunId' | 'toRunId'> & {
