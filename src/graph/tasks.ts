@@ -69,6 +69,18 @@ export function wouldRepeat(reader: TreeReader, asking: Node, calls: readonly To
   return true
 }
 
+/** The calls of the messages before this one, the newest first: at most so many messages, up to one that called nothing. */
+export function* callsBefore(reader: TreeReader, asking: Node, most: number): Generator<readonly ToolCall[]> {
+  let message: Node | undefined = asking
+  for (let step = 0; step < most; step++) {
+    const [first] = tasksBefore(reader, message)
+    message = first === undefined ? undefined : messageBefore(reader, first)
+    const calls = message?.output.calls
+    if (message === undefined || calls === undefined) return
+    yield calls
+  }
+}
+
 function comparable(calls: readonly ToolCall[] | undefined): string | undefined {
   if (calls === undefined || calls.length === 0 || calls.length > MOST_CALLS) return undefined
   return canonicalJson(calls.map(({ name, input }) => [name, input]))

@@ -328,3 +328,27 @@ describe.each(lasting)('a text or a word that is said after a restart, on %s', (
     expect(await (await world.start().runtime.attach(run.id)).result).toEqual(outcome)
   })
 })
+
+describe('a model that calls tools that do not exist', () => {
+  const real = tool({ description: 'Real.', input: z.object({}), execute: () => 'ok' })
+  const caller = (names: readonly string[]) => {
+    let at = 0
+    const model = scriptedModel(() => {
+      const name = names[at++]
+      return name === undefined ? 'done' : { calls: [{ name, input: { at } }] }
+    })
+    return { model, agent: agent({ name: 'lost', instructions: '', tools: { real }, model }) }
+  }
+
+  test('five times in a row ends its run with the reason', async () => {
+    const { model, agent: lost } = caller(Array.from({ length: 30 }, (_, at) => `made_up_${at}`))
+    const { status, error } = await openRuntime().run(lost, 'go').result
+    expect([status, error?.code, model.requests.length]).toEqual(['failed', 'unknown_tool', 5])
+    expect(error?.message).toContain('5 times in a row, the last time "made_up_4"')
+  })
+
+  test('goes on where it calls one that does in between', async () => {
+    const { agent: lost } = caller(['x', 'x2', 'x3', 'x4', 'real', 'y', 'y2', 'y3', 'y4'])
+    expect(await openRuntime().run(lost, 'go').result).toMatchObject({ status: 'completed', text: 'done' })
+  })
+})

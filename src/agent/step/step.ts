@@ -47,6 +47,7 @@ import { buildRequest, contextCutOf, estimateCost, limitAnswer } from '../reques
 import { compactFirst, compactionFor } from '../request/compaction.ts'
 import { type AnswerVerdict, judge, judgeDoomed } from './answer.ts'
 import type { AnswerWatch } from './answer-watch.ts'
+import { astray, MOST_ASTRAY } from './astray.ts'
 import { AskFirst, CallFailed, call, callUntil, NOT_ASKED } from './call.ts'
 import { DayOver } from './within-day.ts'
 
@@ -253,6 +254,10 @@ function refuseCall({ node, work, home }: NodeRun, failure: Failure): void | Pro
 }
 
 function act(run: NodeRun, answer: StepAnswer, watch?: AnswerWatch): void | Promise<void> {
+  if (answer.calls.length > 0 && run.turn.account.modelCalls >= MOST_ASTRAY - 1) {
+    const judged = astray(run, answer)
+    if (judged !== null) return end(run, { ...answer, calls: [] }, { judged })
+  }
   return answer.calls.length > 0 && !isBeside(run.node) ? expand(run, answer) : conclude(run, answer, watch)
 }
 

@@ -69,8 +69,7 @@ export function toJournal({ runId, body, ...place }: EventRow): JournalEvent {
 
 export function fromJournal({ turnId: runId, body, ...place }: JournalEvent): EventRow {
   const { seq, at, conversationId, nodeId, path, parentId, told } = place
-  const read =
-    body.type === 'compaction' ? toCompaction(body) : body.type === 'run-end' ? toRunEnd(body.outcome) : body
+  const read = body.type === 'compaction' ? toCompaction(body) : body.type === 'run-end' ? toRunEnd(body.outcome) : body
   const event = { seq, at, conversationId, runId, nodeId, path, parentId, body: read }
   return told === undefined ? event : { ...event, told }
 }

@@ -21,7 +21,9 @@ export const changeLaws: readonly Law[] = [
         commitOf('root-a', { at: 2000, events: [eventIn('root-a', asked(), 'host'), eventIn('root-a', asked())] }),
       )
       const outcome = outcomeOf('root-b-turn', 'root-b')
-      await store.commit(commitOf('root-b', { events: [eventIn('root-b', { type: 'run-end', status: outcome.status, outcome })] }))
+      await store.commit(
+        commitOf('root-b', { events: [eventIn('root-b', { type: 'run-end', status: outcome.status, outcome })] }),
+      )
       await store.commit(commitOf(null, { kind: 'lease' }))
 
       for (const open of [() => store, reopen]) {

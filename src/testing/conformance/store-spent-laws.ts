@@ -81,7 +81,9 @@ function spentOf(fields: Partial<Spent>): Spent {
 function endedTree(rootId: string, owner: string, spent: readonly Spent[]) {
   const place = placeIn(rootId)
   const outcome = outcomeOf(place.turnId, rootId)
-  const events: EventRow[] = [{ ...warningEvent(place, ''), body: { type: 'run-end', status: outcome.status, outcome } }]
+  const events: EventRow[] = [
+    { ...warningEvent(place, ''), body: { type: 'run-end', status: outcome.status, outcome } },
+  ]
   const turns = [turnRow(place, { state: 'ended', endedAt: 2000, outcome })]
   return treeCommit(rootId, { conversations: [conversationRow(rootId, { owner })], turns, nodes: [], events, spent })
 }

@@ -73,11 +73,11 @@ function useLists(): Lists {
 
 function Summary({ needs, working }: { readonly needs: number; readonly working: number }): ReactNode {
   const usd = useSpentToday()
-  const spent = usd === undefined || usd === null ? '' : `, ${usd === 0 ? 'nothing' : money(usd)} spent today`
-  const asked = needs === 0 ? 'Nothing needs you' : `${needs} ${needs === 1 ? 'needs' : 'need'} you`
+  const spent = usd === undefined || usd === null ? '' : `, ${usd === 0 ? '$0' : money(usd)} today`
+  const asked = needs === 0 ? 'Nothing waiting for you' : `${needs} waiting for you`
   return (
     <p className="sum">
-      {asked}, {working === 0 ? 'none works' : `${working} ${working === 1 ? 'works' : 'work'}`}
+      {asked}, {working === 0 ? 'nothing' : working} running
       {spent}.
     </p>
   )

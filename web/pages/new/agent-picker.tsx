@@ -33,7 +33,7 @@ export function AgentPicker({ agents, chosen }: PickerProps): ReactNode {
               </option>
             ))}
           </select>
-          <span className="hint dim">{chosen.description === '' ? 'Nobody described it.' : chosen.description}</span>
+          <span className="hint dim">{chosen.description === '' ? 'No description.' : chosen.description}</span>
         </span>
       </div>
     </div>

@@ -7,7 +7,7 @@ import { Card } from './card.tsx'
 const LINES: readonly (readonly [Shown, string])[] = [
   ['working', 'being worked on'],
   ['queued', 'ready, waits for a worker'],
-  ['waiting', 'waits for others or a moment'],
+  ['waiting', 'waiting for a subagent or a timer'],
   ['needs', 'waits for a person'],
   ['stalled', 'nobody has its agent'],
 ]

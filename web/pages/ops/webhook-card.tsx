@@ -16,7 +16,7 @@ export function WebhookCard(): ReactNode {
   return (
     <Card title="Webhooks" width={5} asked={webhooks}>
       {(list) => (
-        <Table label="Table of webhooks" heads={['Goes to', 'When', 'State']} empty="Nobody is told by webhook.">
+        <Table label="Table of webhooks" heads={['Goes to', 'When', 'State']} empty="No webhooks.">
           {(list as unknown as readonly Webhook[]).map(({ id, url, types, disabled }) => (
             <tr key={id}>
               <td title={url}>{hostOf(url)}</td>
