@@ -8,6 +8,7 @@ import { type Call, isSet } from '../command/command.ts'
 import { missingOf, parametersOf } from '../definition/input.ts'
 import { definitionFile } from '../definition/load.ts'
 import { asUsageError } from '../definition/notices.ts'
+import { money } from '../terminal/amounts.ts'
 import { canAsk } from '../terminal/ask-line.ts'
 import { oneLine } from '../terminal/clean.ts'
 import { write } from '../terminal/output.ts'
@@ -106,8 +107,16 @@ function boundOfCalls(model: string | null, { calls, tokens }: Calls): CostBound
   if (tokens !== null) return { usd: (tokens * dearest) / 1_000_000, how: `a budget of ${tokens} tokens` }
   if (contextWindow === null) return { usd: null, how: `the context window of ${model} is not known` }
   const usd = (calls * contextWindow * dearest) / 1_000_000
-  return { usd, how: `${calls} calls that each fill ${contextWindow} tokens; subagents come on top` }
+  const usual = (USUAL.calls * (USUAL.input * price.input + USUAL.output * price.output)) / 1_000_000
+  const typical = `${USUAL.calls} calls with ${USUAL.input} tokens in and ${USUAL.output} out cost about ${money(usual)}`
+  return {
+    usd,
+    how: `${calls} calls that each fill ${contextWindow} tokens; subagents come on top. As a measure: ${typical}`,
+  }
 }
+
+/** A short run with tools. The most that a run may cost says little about what it costs. */
+const USUAL = { calls: 5, input: 8_000, output: 800 } as const
 
 /** Shows the description and the parameters of a file before it is refused for a missing value. */
 export async function showParameters(call: Call): Promise<void> {
