@@ -66,8 +66,12 @@ export class LiveRuns implements LiveParts {
     this.blocks = new BlockWriter({ store, feeds: this.feeds, clock, report: this.report })
   }
 
+  /** True since the store refused a commit because it is full, and until it takes one. */
+  isFull = false
+
   /** Tells of a commit of this process. */
   committed(commit: Commit): void {
+    if (this.isFull) this.isFull = false
     if (this.feeds.hasReaders) this.feeds.committed(commit)
     if (this.extensions.hasRuns) this.extensions.committed(commit)
     if (this.trace !== null) this.trace.committed(commit)
@@ -103,7 +107,10 @@ export class LiveRuns implements LiveParts {
 
   /** Tells what went wrong beside the runs: to the log, and to who waits for a run that cannot end any more. */
   readonly report = (error: unknown): void => {
-    if (isLegateError(error, 'store_full') && !this.isNewlyFull()) return
+    if (isLegateError(error, 'store_full')) {
+      this.isFull = true
+      if (!this.isNewlyFull()) return
+    }
     const isGone = isOver(error)
     const loss = isGone || isLegateError(error, 'tampered') ? error : null
     const what = isGone ? null : loss?.details['rootId']

@@ -219,6 +219,14 @@ export class Runtime extends StoreOperations {
     )
   }
 
+  /**
+   * True while the store refuses commits because its disk is full: results of running steps wait in this process, and runs do not
+   * end. They go on by themselves when there is room.
+   */
+  get isStoreFull(): boolean {
+    return this.live.isFull
+  }
+
   /** A handle for a run of this store, whoever runs it. Holding it keeps nothing alive; awaiting its result does. */
   attach<Out = unknown, Written = Out>(runId: Id): Promise<Run<Out, Written>> {
     return this.attachFor(runId)

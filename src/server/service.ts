@@ -278,6 +278,7 @@ function typesOf({ takesLines }: Route): readonly string[] {
 
 /** A process without workers has no agents. */
 async function isReady(runtime: Runtime): Promise<boolean> {
+  if (runtime.isStoreFull) return false
   try {
     return (await runtime.processes()).some(({ isAlive, agents }) => isAlive && agents?.length !== 0)
   } catch {

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { agent, createRuntime, type Effect, type RunEvent, StoreError } from 'legate'
+import { serve } from 'legate/server'
 import { memoryStore } from 'legate/store/memory'
 import { scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
@@ -29,7 +30,12 @@ test('a store that takes nothing any more: close rejects, and nothing of the run
   run.result.catch(() => undefined)
   await entered.opened
   isFull = true
+  expect(runtime.isStoreFull).toBe(false)
   await until('it is told', () => reports.length > 0)
+  expect(runtime.isStoreFull).toBe(true)
+  const server = await serve(runtime, { port: 0, ui: false })
+  expect((await fetch(new URL('/ready', server.url))).status).toBe(503)
+  await server.close()
 
   await expect(runtime.close()).rejects.toThrow('The disk is full.')
   const { length } = reports

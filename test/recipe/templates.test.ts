@@ -210,7 +210,8 @@ ${PARAMETER('a')}${PARAMETER('kind')}${PARAMETER('t')}`
 
 describe('what the engine says', () => {
   test.each([
-    ['{% if a %}x', /^Failed to render the recipe syntax error/, 5],
+    ['{% if a %}x', /^Failed to render the recipe: syntax error/, 5],
+    ['{{ a.split(",") }}', /^Failed to render the recipe: unknown method: string has no method named split/, 5],
     ['{{ a | nosuch }}', /unknown filter/, 5],
     ['{{ a.b }}', /^Missing definitions for parameters in the recipe file: a\.b\./, 5],
     ['{% for x in a %}{% for y in a %}{{ x }}{% endfor %}', /syntax error/, 5],

@@ -340,7 +340,7 @@ function placeIn(leaf: TextLeaf, { line }: TemplateTrouble, file: string): { fil
 function templateError(trouble: TemplateTrouble, { file, line = null }: { file: string; line?: number | null }): Error {
   const { message } = trouble
   const hint = HINTS.find(([pattern]) => pattern.test(message))?.[1]
-  const finding: NoticeParts = { code: 'template', message: `Failed to render the recipe ${message}`, line }
+  const finding: NoticeParts = { code: 'template', message: `Failed to render the recipe: ${message}`, line }
   return refuse(hint === undefined ? finding : { ...finding, hint }, file)
 }
 
@@ -352,7 +352,11 @@ const HINTS: readonly (readonly [RegExp, string])[] = [
     'Its loops or macros go on too long: make them smaller.',
   ],
   [/^syntax error/, 'To keep braces as text, put {% raw %} and {% endraw %} around them.'],
-  [/^unknown (?:filter|test|function|method)/, 'Use the words of Jinja templates.'],
+  [
+    /^unknown method/,
+    'Values have no methods in these templates: write a filter behind a |, such as {{ text | upper }}.',
+  ],
+  [/^unknown (?:filter|test|function)/, 'Use the words of Jinja templates: their filters, tests and functions.'],
 ]
 
 /** Repairs values for the engine, which accepts well-formed text only. */

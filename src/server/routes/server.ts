@@ -19,8 +19,8 @@ export const SERVER_ROUTES: readonly Route[] = [
     method: 'GET',
     path: '/ready',
     scope: 'none',
-    summary: 'Says whether the store answers and any process runs nodes.',
-    answers: { 204: { description: 'Both do.' }, 503: { description: 'One of them does not.' } },
+    summary: 'Says whether the store answers and takes rows, and any process runs nodes.',
+    answers: { 204: { description: 'All do.' }, 503: { description: 'One of them does not, or the disk is full.' } },
     handler: async ({ server }) => ((await server.ready()) ? NOTHING : { status: 503 }),
   },
   {
