@@ -62,15 +62,11 @@ export function treeLimitOf(budgets: readonly (Budget | undefined)[]): number | 
   return least(budgets, 'treeConcurrency') ?? null
 }
 
-/**
- * The budget of an agent that is code. Its loop is no runaway model, and a usual limit would cut a long list without a word: only a
- * budget that names `children` limits them.
- */
+// A loop in code is no runaway model: a usual limit would cut a long list of its own.
+/** The budget of an agent that is code: only a budget that names `children` limits them. */
 export function codeBudget(own: Budget | undefined): Budget {
-  return { ...own, children: own?.children ?? MANY_CHILDREN }
+  return { children: 1_000_000, ...own }
 }
-
-const MANY_CHILDREN = 1_000_000
 
 /** The bounds of a root run. */
 export interface RootBounds {

@@ -69,29 +69,19 @@ export function wouldRepeat(reader: TreeReader, asking: Node, calls: readonly To
   return true
 }
 
-/** The calls of the messages before this one, the newest first: at most so many messages, up to one that called nothing. */
-export function* callsBefore(reader: TreeReader, asking: Node, most: number): Generator<readonly ToolCall[]> {
-  let message: Node | undefined = asking
-  for (let step = 0; step < most; step++) {
-    const [first] = tasksBefore(reader, message)
-    message = first === undefined ? undefined : messageBefore(reader, first)
-    const calls = message?.output.calls
-    if (message === undefined || calls === undefined) return
-    yield calls
-  }
-}
-
 function comparable(calls: readonly ToolCall[] | undefined): string | undefined {
   if (calls === undefined || calls.length === 0 || calls.length > MOST_CALLS) return undefined
   return canonicalJson(calls.map(({ name, input }) => [name, input]))
 }
 
-function messageBefore(reader: TreeReader, task: Node): Node | undefined {
+/** The message that asked for a task. */
+export function messageBefore(reader: TreeReader, task: Node): Node | undefined {
   const [edge] = reader.edgesTo(task.id)
   return edge === undefined ? undefined : reader.node(edge.from)
 }
 
-function tasksBefore(reader: TreeReader, message: Node): Node[] {
+/** The tasks whose results a message reads. */
+export function tasksBefore(reader: TreeReader, message: Node): Node[] {
   const tasks: Node[] = []
   for (const { from } of reader.edgesTo(message.id)) {
     const node = reader.node(from)

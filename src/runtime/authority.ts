@@ -146,15 +146,18 @@ export interface BoundBy {
 /** The bounds of a turn put in by hand: the smallest that its agent, those above it and the application set (I1). */
 export function turnBounds(conversation: Conversation, { tree, agent, budget, ceiling }: BoundBy): TurnBounds {
   const { parentTurnId } = conversation
-  const own = [agent === undefined ? lastBudget(tree, conversation) : ownBudget(agent), budget]
+  const own = [
+    agent === undefined
+      ? lastBudget(tree, conversation)
+      : agent.reply === null
+        ? agent.budget
+        : codeBudget(agent.budget),
+    budget,
+  ]
   const above = [...budgetsIn(conversation.ceiling), ...budgetsIn(ceiling)]
   const host = parentTurnId === null ? undefined : tree.turn(parentTurnId)
   const limits = host === undefined ? limitsOf([...own, ...above]) : childLimits(own, above, host.limits.depth)
   return { limits, money: moneyOf([...own, ...above]), treeLimit: treeLimitOf(own) }
-}
-
-function ownBudget({ budget, reply }: AgentCore): Budget | undefined {
-  return reply === null ? budget : codeBudget(budget)
 }
 
 /** The bounds of the last turn, for processes that do not know its agent. */

@@ -66,7 +66,7 @@ export class LiveRuns implements LiveParts {
     this.blocks = new BlockWriter({ store, feeds: this.feeds, clock, report: this.report })
   }
 
-  /** True since the store refused a commit because it is full, and until it takes one. */
+  /** The store is full, and has taken nothing since. */
   isFull = false
 
   /** Tells of a commit of this process. */

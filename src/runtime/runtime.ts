@@ -219,10 +219,7 @@ export class Runtime extends StoreOperations {
     )
   }
 
-  /**
-   * True while the store refuses commits because its disk is full: results of running steps wait in this process, and runs do not
-   * end. They go on by themselves when there is room.
-   */
+  /** True while the disk of the store is full: results of running steps wait here until there is room. */
   get isStoreFull(): boolean {
     return this.live.isFull
   }

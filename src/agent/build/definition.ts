@@ -71,8 +71,7 @@ export function defineAgent(given: Definition | CodeDefinition): AgentCore {
   if (definition.budget !== undefined) checkBudget(definition.budget, where)
   if (definition.delegation !== undefined) readOptions(`${where}, delegation`, definition.delegation, ATTEMPTS)
   if (definition.hooks !== undefined) checkHooks(definition.hooks, where)
-  const output = definition.output ? readSchema(definition.output, `${where}, output`) : null
-  if (reply === null) requireShown(output)
+  const output = definition.output ? readOutput(definition.output, reply, where) : null
   return withIdentity({
     name,
     ...wordsOf(definition),
@@ -103,9 +102,16 @@ export function defineAgent(given: Definition | CodeDefinition): AgentCore {
   })
 }
 
-/** A model is shown the schema of the answer: a type without a JSON form, such as a date, is refused now and not at the first run. */
-function requireShown(output: CheckedSchema | null): JsonSchema | undefined {
-  return output?.jsonSchema
+/** A type that no model can be shown, such as a date, is refused here and not at the first run. Code may give it. */
+function readOutput(given: Schema, reply: ReplyCore | null, where: string): CheckedSchema {
+  const output = readSchema(given, `${where}, output`)
+  if (reply === null) shownForm(output)
+  return output
+}
+
+/** Makes the form that models are shown. Throws where a type has none. */
+function shownForm({ jsonSchema }: CheckedSchema): JsonSchema {
+  return jsonSchema
 }
 
 function wordsOf(given: Definition): Pick<AgentCore, 'description' | 'instructions' | 'prompt'> {

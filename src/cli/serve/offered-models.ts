@@ -1,5 +1,5 @@
-import { messageOf } from '../../base/error.ts'
 import type { AnyAgent } from '../../index.ts'
+import { CliError } from '../command/command.ts'
 import { modelFor } from '../definition/input.ts'
 import type { WorkerOptions } from '../definition/module-agent.ts'
 import { oneLine } from '../terminal/clean.ts'
@@ -18,7 +18,8 @@ export async function agentsWithoutModel({ agents, model }: WorkerOptions): Prom
     await modelFor(undefined, undefined)
     return undefined
   } catch (error) {
+    if (!(error instanceof CliError)) throw error
     const names = silent.map(({ name }) => oneLine(name)).join(', ')
-    return `No model for ${names}: a start is refused. ${messageOf(error)}`
+    return `No model for ${names}: a start is refused. ${error.message}`
   }
 }

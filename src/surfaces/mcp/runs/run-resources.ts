@@ -1,6 +1,5 @@
 // Runs, transcripts and long results as resources. Foreign ids answer like unknown ones.
 
-import { onAbort } from '../../../base/abort.ts'
 import { isLegateError, type Run } from '../../../index.ts'
 import type { McpResource } from '../offer/offer.ts'
 import type { Peer } from './peer.ts'
@@ -55,15 +54,11 @@ export function runResources({ runtime }: Peer): McpResource[] {
 /** Tells of everything that is recorded in a run, from now to its end. */
 async function watchRun(run: Run, changed: () => void, signal: AbortSignal): Promise<void> {
   const events = run.events({ live: true })[Symbol.asyncIterator]()
-  const forget = onAbort(signal, () => events.return?.().catch(() => undefined))
-  try {
-    for (;;) {
-      const { done, value } = await events.next()
-      if (done === true || signal.aborted) return
-      if (Number.isInteger(value.seq)) changed()
-    }
-  } finally {
-    forget()
+  signal.addEventListener('abort', () => events.return?.().catch(() => undefined), { once: true })
+  for (;;) {
+    const { done, value } = await events.next()
+    if (done === true || signal.aborted) return
+    if (Number.isInteger(value.seq)) changed()
   }
 }
 
