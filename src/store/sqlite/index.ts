@@ -22,8 +22,6 @@ import {
   whileBusy,
 } from './driver.ts'
 import type { SqliteFile } from './open.ts'
-import { type SqliteGraph, sqliteGraph, sqliteReader } from './read.ts'
-import { rollBack } from './schema.ts'
 import {
   acknowledge,
   begin,
@@ -31,12 +29,14 @@ import {
   dataVersion,
   failure,
   numberEvents,
-  openSession,
+  type OpenFile,
+  openStore,
   requireThere,
-  type Session,
   type SharedTransaction,
   validCache,
-} from './session.ts'
+} from './open-file.ts'
+import { type SqliteGraph, sqliteGraph, sqliteReader } from './read.ts'
+import { rollBack } from './schema.ts'
 
 export interface SqliteStoreOptions {
   /** The path of the file. It is made if it is not there. */
@@ -59,8 +59,8 @@ const OPTIONS: OptionRules<SqliteStoreOptions> = {
 /** Opens one file for any number of processes, at once; throws StoreError when that is not possible. */
 export function sqliteStore(pathOrOptions: string | SqliteStoreOptions): LocalStore {
   const file = fileOf(pathOrOptions)
-  let current: Session | undefined = openSession(file)
-  const session = (): Session => {
+  let current: OpenFile | undefined = openStore(file)
+  const session = (): OpenFile => {
     if (current !== undefined) return current
     throw new StoreError('store_closed', `The store of ${file.path} was closed. Open a new one.`, {
       details: { path: file.path },
@@ -108,7 +108,7 @@ export function sqliteStore(pathOrOptions: string | SqliteStoreOptions): LocalSt
     reopen: () => {
       session().db.close()
       current = undefined
-      current = openSession(file)
+      current = openStore(file)
     },
     close: async () => {
       watchers.end()
@@ -131,7 +131,7 @@ function fileOf(pathOrOptions: string | SqliteStoreOptions): SqliteFile {
 }
 
 interface Place {
-  readonly session: () => Session
+  readonly session: () => OpenFile
   readonly graph: SqliteGraph
   readonly file: SqliteFile
 }
@@ -307,7 +307,7 @@ const CHEAP_BYTES = 64 * 1024 * 1024
 const NOT_NOW: readonly number[] = [RESULT.busy, RESULT.locked, RESULT.full, RESULT.io, RESULT.cantOpen]
 
 /** Rewrites the file when more of it is free than used, if that is possible now. */
-function compact({ db, cache, path }: Session, file: SqliteFile): void {
+function compact({ db, cache, path }: OpenFile, file: SqliteFile): void {
   requireWritable(file)
   try {
     const [free = 0, pages = 0, bytes = 0] = ['freelist_count', 'page_count', 'page_size'].map((name) =>

@@ -127,7 +127,9 @@ function watched<Kind extends Store>(store: Kind, watcher: Watcher): Kind {
       watcher.before(commit)
       const stored = store.commit(commit)
       if (stored instanceof Promise) return stored.then(() => watcher.after(commit))
-      return written === null ? watcher.after(commit) : void written.push(commit)
+      if (written === null) return watcher.after(commit)
+      written.push(commit)
+      return undefined
     },
     ...(together !== undefined && {
       together: (work: () => void) => {

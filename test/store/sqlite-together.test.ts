@@ -1,10 +1,10 @@
 import { join } from 'node:path'
+import { sqliteStore } from 'legate/store/sqlite'
 import { beforeEach, expect, test } from 'vitest'
-import { tempFolder } from '../../../test/support/temp-folder.ts'
-import { treeCommit } from '../../testing/conformance/store-rows.ts'
-import type { LocalStore } from '../store.ts'
-import { connect } from './driver.ts'
-import { sqliteStore } from './index.ts'
+import { connect } from '../../src/store/sqlite/driver.ts'
+import type { LocalStore } from '../../src/store/store.ts'
+import { treeCommit } from '../../src/testing/conformance/store-rows.ts'
+import { tempFolder } from '../support/temp-folder.ts'
 
 let path: string
 let store: LocalStore

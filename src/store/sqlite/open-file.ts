@@ -16,7 +16,7 @@ import { rollBack } from './schema.ts'
 import { CheckedSpans } from './spans.ts'
 
 /** An open connection and its cached rows. */
-export interface Session {
+export interface OpenFile {
   readonly db: Connection
   readonly cache: RowCache
   readonly path: string
@@ -47,7 +47,7 @@ const MEND_MS = 2_000
 /** A smaller file is no database. All rows may be in the log, so more cannot be required. */
 const HEADER_BYTES = 100
 
-export function openSession(file: SqliteFile): Session {
+export function openStore(file: SqliteFile): OpenFile {
   const mendMs = Math.min(file.busyMs, MEND_MS)
   const db = openFile(file)
   const presence = new FilePresence()
@@ -68,11 +68,11 @@ export function openSession(file: SqliteFile): Session {
 }
 
 /** Checks once per turn of the event loop whether others have written: within a turn nobody can know of a commit. */
-export function validCache(session: Session): RowCache {
+export function validCache(session: OpenFile): RowCache {
   return session.isChecked && session.commits === commitsHere ? session.cache : checkedCache(session)
 }
 
-export function checkedCache(session: Session): RowCache {
+export function checkedCache(session: OpenFile): RowCache {
   const version = versionOf(session)
   if (version !== session.version || session.cache.isFull) session.cache.clear()
   session.version = version
@@ -87,7 +87,7 @@ export function checkedCache(session: Session): RowCache {
   return session.cache
 }
 
-function versionOf({ db, path, mendMs }: Session): number {
+function versionOf({ db, path, mendMs }: OpenFile): number {
   try {
     return whileBusy(mendMs, () => dataVersion(db))
   } catch (error) {
@@ -100,7 +100,7 @@ export function dataVersion(db: Connection): number {
 }
 
 /** SQLite reports a file that was emptied as damaged. */
-export function failure({ presence, path }: Session, error: unknown): Error {
+export function failure({ presence, path }: OpenFile, error: unknown): Error {
   if (!isLegateError(error)) presence.requireNow()
   return storeError(error, path)
 }
@@ -109,13 +109,13 @@ export function failure({ presence, path }: Session, error: unknown): Error {
  * Checks the file before the commit is acknowledged. A flush costs more than the check; without a flush, not every commit
  * checks.
  */
-export function requireThere({ presence }: Session, { durability }: SqliteFile): void {
+export function requireThere({ presence }: OpenFile, { durability }: SqliteFile): void {
   if (durability === 'power') presence.requireNow()
   else presence.require()
 }
 
 /** All stores of this process that have the file open look again. */
-export function acknowledge(session: Session): void {
+export function acknowledge(session: OpenFile): void {
   session.commits = ++commitsHere
 }
 
