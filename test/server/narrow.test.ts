@@ -579,6 +579,13 @@ const ROWS: Readonly<Record<string, Case | Readonly<Record<string, Case>>>> = {
         ...BEGINS,
       },
     ),
+    run_list: {
+      ...mcp('tools/call', () => ({ name: 'run_list', arguments: {} })),
+      agents: 'filtered',
+      sees: 'filtered',
+      marks: async (target) => [(await target.of('host')).run],
+      isNew: true,
+    },
     run_get: mcpRun('run_get'),
     run_wait: mcpRun('run_wait'),
     run_cancel: mcpRun('run_cancel', { isChange: true }, 'careful'),

@@ -9,6 +9,7 @@
 import type { Server, ServerContext } from '@modelcontextprotocol/server'
 import { sha256 } from '../../base/hash.ts'
 import { canonicalJson } from '../../base/json.ts'
+import { VERSION } from '../../base/version.ts'
 import { mayStart } from '../../doors/grant.ts'
 import { isLegateError, type Json, LegateError } from '../../index.ts'
 import { hasTasks, INVALID_PARAMS, McpRefusal, TASKS } from './offer/client.ts'
@@ -304,8 +305,6 @@ const ANY_PARAMS = {
     validate: (value: unknown) => ({ value }),
   },
 } as const
-
-const VERSION = '0.1.0'
 
 const INSTRUCTIONS =
   'Each tool is an agent that works on its own and answers when it is done. Its runs are recorded: they survive a restart, ' +

@@ -131,10 +131,9 @@ test('an agent is a tool with its own schemas, and its result has its value', as
 test('a session is gone on with by the id that its first result names, or by a name of the caller', async () => {
   const setting = await opened()
   const client = await clientOf(setting, ANN)
-  const say = async (args: object, who = client) =>
-    textIn(await who.callTool({ name: 'recaller', arguments: { message: 'x', ...args } }))
-  const first = await say({})
-  const session_id = /session_id: (\S+)/.exec(first)?.[1] ?? ''
+  const told = (args: object, who = client) => who.callTool({ name: 'recaller', arguments: { message: 'x', ...args } })
+  const say = async (args: object, who = client) => textIn(await told(args, who))
+  const { session_id } = (await told({})).structuredContent as { session_id: string }
   expect(await say({ session_id })).toContain('I was told 2 things.')
   expect(await say({ session_id: 'mine' })).toContain('I was told 1 things.')
   expect(await say({ session_id: 'mine' })).toContain('I was told 2 things.')
@@ -497,6 +496,7 @@ test('scopes, agents and limits of the token hold', async () => {
   const narrow = await clientOf(setting, { ...EVE, agents: ['add*'] })
   expect((await narrow.listTools()).tools.map(({ name }) => name)).toEqual([
     'adder',
+    'run_list',
     'run_get',
     'run_wait',
     'run_cancel',
@@ -504,7 +504,7 @@ test('scopes, agents and limits of the token hold', async () => {
   await narrow.callTool({ name: 'adder', arguments: { a: 1, b: 1 } })
   expect(textIn(await narrow.callTool({ name: 'adder', arguments: { a: 1, b: 1 } }))).toContain('Too many starts')
   const reader = await clientOf(setting, { id: 'reader', scopes: ['read'] })
-  expect((await reader.listTools()).tools.map(({ name }) => name)).toEqual(['run_get', 'run_wait'])
+  expect((await reader.listTools()).tools.map(({ name }) => name)).toEqual(['run_list', 'run_get', 'run_wait'])
 })
 
 test('tools, prompts and resources of a program need the scopes of a caller, and its code learns who calls', async () => {
@@ -560,8 +560,8 @@ test('each message of a batch counts', async () => {
 test('a conversation of an agent that the token may not see is an unknown one', async () => {
   const setting = await opened()
   const ann = await clientOf(setting, ANN)
-  const first = textIn(await ann.callTool({ name: 'writer', arguments: { message: 'Go.' } }))
-  const own = /session_id: (\S+)/.exec(first)?.[1] ?? ''
+  const first = await ann.callTool({ name: 'writer', arguments: { message: 'Go.' } })
+  const { session_id: own } = first.structuredContent as { session_id: string }
   const narrow = await clientOf(setting, { ...ANN, agents: ['recaller'] })
   const say = async (session_id: string) => {
     const said = textIn(await narrow.callTool({ name: 'recaller', arguments: { message: 'x', session_id } }))

@@ -43,7 +43,8 @@ const MESSAGE: JsonSchema = {
     message: { type: 'string', description: 'What to say to the agent.' },
     session_id: {
       type: 'string',
-      description: 'Goes on in the conversation of an earlier call: the session_id of its result.',
+      description:
+        'Goes on in a conversation: the session_id of an earlier result, or a name of your own, by which it begins and goes on.',
     },
   },
   required: ['message'],
@@ -71,9 +72,7 @@ async function callAgent(peer: Peer, agent: AgentInfo, { args, call }: AgentCall
   const waiting = { call, shape: shapeOf(agent), waitMs: needsTasks ? 0 : (waitMs ?? usual), isOwn: true }
   const known = runIn(call.state)
   if (known === undefined) return peer.wait(await begin(peer, agent, args), waiting)
-  const run = await attachRun(peer, known)
-  await peer.answer(run.id, call)
-  return peer.wait(run, waiting)
+  return peer.goOn(await attachRun(peer, known), waiting)
 }
 
 function begin(peer: Peer, { name, input }: AgentInfo, args: McpArguments) {

@@ -3,7 +3,7 @@
 // Must stay true:
 //   - A key names the node and what it asks: an answer to one request can never count for another. The hash that goes with a word
 //     is the one that came back from the client.
-//   - What cannot be read as an answer leaves the request open.
+//   - What cannot be read as an answer leaves the request open, and the person is not asked for it again in this call.
 
 import type { Json, PendingApproval, PendingQuestion, ScopedRuntime } from '../../../index.ts'
 
@@ -60,17 +60,24 @@ function object(properties: object, required: readonly string[]): object {
   return { type: 'object', properties, required }
 }
 
+/** The words of a client's person, and whether he left a form without one. */
+export interface ReadAnswers {
+  readonly words: readonly { readonly nodeId: string; readonly word: AskWord }[]
+  /** True: a form of a request that still waits was cancelled, declined, or came back incomplete. */
+  readonly isLeft: boolean
+}
+
 /** A client's answers to requests that wait, by their keys. Keys that nothing waits under are left alone. */
-export function readAnswers(
-  asks: readonly Ask[],
-  answers: Readonly<Record<string, unknown>>,
-): { readonly nodeId: string; readonly word: AskWord }[] {
-  return Object.entries(answers).flatMap(([key, response]) => {
+export function readAnswers(asks: readonly Ask[], answers: Readonly<Record<string, unknown>>): ReadAnswers {
+  const read = Object.entries(answers).flatMap(([key, response]) => {
     const [nodeId = '', seen = ''] = key.split('.')
     const ask = asks.find(({ of }) => of.nodeId === nodeId)
-    const word = ask === undefined ? undefined : readForm(ask.kind, response, seen)
-    return word === undefined ? [] : [{ nodeId, word }]
+    return ask === undefined ? [] : [{ nodeId, word: readForm(ask.kind, response, seen), isShown: askKey(ask) === key }]
   })
+  return {
+    words: read.flatMap(({ nodeId, word }) => (word === undefined ? [] : [{ nodeId, word }])),
+    isLeft: read.some(({ word, isShown }) => word === undefined && isShown),
+  }
 }
 
 /** Reads what a person entered into a form; undefined where it says nothing that counts. */

@@ -25,7 +25,7 @@ export interface McpResult {
 export interface AnswerShape {
   /** `object`: its output is the structured content. `value`: under `output`. `none`: it answers with words. */
   readonly output: 'object' | 'value' | 'none'
-  /** True: the result names the session, so that the client can go on in it. */
+  /** True: the structured content of an answer in words names the session, so that the model of a client can go on in it. */
   readonly namesSession: boolean
 }
 
@@ -34,9 +34,13 @@ export function resultOf(outcome: RunOutcome, shape: AnswerShape): McpResult {
   const { runId, conversationId, status, usage } = outcome
   const _meta = metaOf({ runId, conversationId, status, usage })
   if (status !== 'completed') return { content: [textContent(failureText(outcome))], isError: true, _meta }
-  const session = shape.namesSession ? [textContent(`session_id: ${conversationId}`)] : []
-  const content = [...contentOf(outcome.content, outcome.answerNodeId ?? runId), ...session]
-  if (shape.output === 'none') return { content, _meta }
+  const content = contentOf(outcome.content, outcome.answerNodeId ?? runId)
+  if (shape.output === 'none') {
+    const answer = shape.namesSession ? textIn(content) : undefined
+    return answer === undefined
+      ? { content, _meta }
+      : { content, structuredContent: { answer, session_id: conversationId }, _meta }
+  }
   const output = outcome.output as Json
   return { content, structuredContent: shape.output === 'object' ? output : { output }, _meta }
 }
@@ -68,6 +72,12 @@ function failureText({ status, error, advice, text }: RunOutcome): string {
   const why = error === null ? '' : `: ${error.message}`
   const parts = [`The run ended ${status}${why}`, advice ?? '', text === '' ? '' : `What it had said so far:\n${text}`]
   return parts.filter((part) => part !== '').join('\n\n')
+}
+
+/** The words of an answer; undefined where it has more than words, which a client that reads a value would not show. */
+function textIn(content: readonly McpContent[]): string | undefined {
+  const texts = content.flatMap((piece) => (piece.type === 'text' ? [piece.text] : []))
+  return texts.length === content.length ? texts.join('\n') : undefined
 }
 
 export function textContent(text: string): McpContent {

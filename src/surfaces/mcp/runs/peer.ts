@@ -5,6 +5,7 @@
 //   - What waits for a person is put to the caller only if its principal has the scope `approve`.
 //   - A call that the caller leaves cancels its run; a run that has become a task goes on.
 
+import type { WhyReason } from '../../../doors/rows.ts'
 import {
   ConflictError,
   DeniedError,
@@ -82,15 +83,22 @@ export class Peer {
     return reasons.some(({ code }) => code === 'approval' || code === 'question')
   }
 
-  /** Takes the answers that a client's person gave to what waits in a run. */
-  async answer(runId: Id, { client, answers }: Pick<McpCall, 'client' | 'answers'>): Promise<void> {
-    if (!this.canAsk(client)) return
-    for (const { nodeId, word } of readAnswers(await this.asks(runId), answers)) {
+  /** Takes the answers that a client's person gave to what waits in a run. False: he left a form without a word. */
+  async answer(runId: Id, { client, answers }: Pick<McpCall, 'client' | 'answers'>): Promise<boolean> {
+    if (!this.canAsk(client)) return true
+    const { words, isLeft } = readAnswers(await this.asks(runId), answers)
+    for (const { nodeId, word } of words) {
       await this.runtime.answer(nodeId, word).catch((error: unknown) => {
         // Somebody was faster: the run shows it.
         if (!ConflictError.isInstance(error)) throw error
       })
     }
+    return !isLeft
+  }
+
+  /** Takes the answers of a further round of a call, and waits on. Who left a form is not asked again: the round ends. */
+  async goOn(run: Run, waiting: Waiting): Promise<object> {
+    return (await this.answer(run.id, waiting.call)) ? this.wait(run, waiting) : this.standing(run, waiting.shape)
   }
 
   /** The requests for a client's person, by key. */
@@ -130,16 +138,20 @@ export class Peer {
       const requestState = await call.sign({ runId: run.id })
       return { resultType: 'input_required', inputRequests: this.requests(asks), requestState }
     }
-    if (hasTasks(call.client)) return newTask(run.id)
-    const place = { runId: run.id, conversationId: run.conversationId }
-    return runningResult(place, await this.whyText(run.id), shape)
+    return hasTasks(call.client) ? newTask(run.id) : this.standing(run, shape)
   }
 
-  /** Says why a run does not go on, and what waits in it for this caller's word. */
+  /** A result that says where a run stands which goes on without the call. */
+  private async standing(run: Run, shape: AnswerShape): Promise<object> {
+    const { id: runId, conversationId } = run
+    return runningResult({ runId, conversationId }, await this.whyText(runId), shape)
+  }
+
+  /** Says why a run does not go on, how a person can answer elsewhere, and what waits in it for this caller's word. */
   async whyText(runId: Id): Promise<string> {
     const { reasons } = await this.runtime.why(runId)
     const asks = (await this.asks(runId)).map((ask) => `node_id ${ask.of.nodeId}, seen ${ask.of.seen}: ${askText(ask)}`)
-    return [...reasons.map(({ text }) => asSentence(text)), ...asks].join('\n')
+    return [...reasons.flatMap(reasonLines), ...asks].join('\n')
   }
 
   private async cancel(runId: Id): Promise<void> {
@@ -187,6 +199,13 @@ export function runIn(state: Json | undefined): Id | undefined {
 export async function attachRun({ runtime }: Peer, runId: unknown): Promise<Run> {
   if (typeof runId === 'string' && ID.test(runId)) return runtime.attach(runId)
   throw new NotFoundError('not_found', 'There is no such run.')
+}
+
+/** What a person types in a terminal is a line of its own: clients show it to him. */
+function reasonLines({ code, text, advice }: WhyReason): string[] {
+  const isForPeople = code === 'approval' || code === 'question'
+  const answer = isForPeople && advice !== null ? [`A person answers in a terminal: ${advice}`] : []
+  return [asSentence(text), ...answer]
 }
 
 /** The words of a reason may go on after a name and a colon; here they stand alone. */

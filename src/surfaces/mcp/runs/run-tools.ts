@@ -1,7 +1,9 @@
-// Tools by which a client without Tasks looks at its runs: `run_get`, `run_wait`, `run_cancel`, `run_reply`, `run_answer`.
+// Tools by which a client without Tasks finds and looks at its runs: `run_list`, `run_get`, `run_wait`, `run_cancel`, `run_reply`,
+// `run_answer`.
 //
 // Must stay true: a model that calls allows nothing, unless its principal has the scope `approve:model`.
 
+import type { RunInfo } from '../../../doors/rows.ts'
 import { DeniedError, InputError, type Json } from '../../../index.ts'
 import { hasForms } from '../offer/client.ts'
 import type { McpArguments, McpCall, McpTool } from '../offer/offer.ts'
@@ -11,17 +13,68 @@ import { attachRun, type Peer } from './peer.ts'
 
 const WAIT_SECONDS = 50
 const MOST_SECONDS = 300
-const RUN_ID = { type: 'string', description: 'The run_id of an earlier result.' }
+const RUN_ID = { type: 'string', description: 'The run_id of an earlier result, or of run_list.' }
 
 /** The tools that a caller may use. A client with forms asks its person there: the model that calls does not answer for the person. */
 export function runTools(peer: Peer, client: McpCall['client']): McpTool[] {
   const { runtime } = peer
-  const tools = [runtime.may('read') ? [getTool(peer), waitTool(peer)] : []]
+  const tools = [runtime.may('read') ? [listTool(peer), getTool(peer), waitTool(peer)] : []]
   if (runtime.may('cancel')) tools.push([cancelTool(peer)])
   if (runtime.may('approve') && !hasForms(client)) {
     tools.push([replyTool(peer)], runtime.may('approve:model') ? [answerTool(peer)] : [])
   }
-  return tools.flat()
+  return tools.flat().map(withRequired)
+}
+
+/** Names a field that a call leaves out, whatever the client checks itself. */
+function withRequired(tool: McpTool): McpTool {
+  const { required = [], properties = {} } = tool.inputSchema as Partial<ToolFields>
+  const call: McpTool['call'] = (args, mcpCall) => {
+    const missing = required.find((name) => args[name] === undefined || args[name] === null)
+    if (missing === undefined) return tool.call(args, mcpCall)
+    const { description = '' } = properties[missing] ?? {}
+    throw new InputError('invalid_input', `${tool.name} needs "${missing}". ${description}`.trim())
+  }
+  return { ...tool, call }
+}
+
+interface ToolFields {
+  readonly required: readonly string[]
+  readonly properties: { readonly [name: string]: { readonly description?: string } }
+}
+
+const LISTED = 20
+const MOST_LISTED = 100
+
+function listTool(peer: Peer): McpTool {
+  const limit = {
+    type: 'integer',
+    description: `The most runs to give. Default ${LISTED}.`,
+    minimum: 1,
+    maximum: MOST_LISTED,
+  }
+  return {
+    name: 'run_list',
+    description: 'Lists runs, newest first, with their run_id and session_id: finds a run whose call got lost.',
+    inputSchema: schemaOf({ agent: { type: 'string', description: 'Only runs of this agent.' }, limit }, []),
+    annotations: { readOnlyHint: true },
+    call: async ({ agent, limit: most }) => {
+      const isMeant = typeof most === 'number' && Number.isInteger(most) && most > 0
+      const query = { limit: isMeant ? Math.min(most, MOST_LISTED) : LISTED }
+      const runs = await peer.runtime.runs(typeof agent === 'string' ? { ...query, agent } : query)
+      const text = runs.length === 0 ? 'There are no runs.' : runs.map(runLine).join('\n')
+      return { content: [textContent(text)], structuredContent: { runs: runs.map(runRow) } }
+    },
+  }
+}
+
+function runRow({ runId, conversationId, agent, asked, state, status, startedAt }: RunInfo): Json {
+  const started = startedAt === null ? null : new Date(startedAt).toISOString()
+  return { run_id: runId, session_id: conversationId, agent, state: status ?? state, started, asked }
+}
+
+function runLine({ runId, conversationId, agent, asked, state, status }: RunInfo): string {
+  return `run_id ${runId}, session_id ${conversationId}: ${agent} ${status ?? state}: ${asked}`
 }
 
 function getTool(peer: Peer): McpTool {
@@ -57,10 +110,10 @@ function waitTool(peer: Peer): McpTool {
 
 async function waitFor(peer: Peer, args: McpArguments, call: McpCall): Promise<object> {
   const run = await attachRun(peer, args['run_id'])
-  if (call.state !== undefined) await peer.answer(run.id, call)
   const { agent } = await peer.runtime.look(run.id)
   const shape = { ...(await peer.shapeOf(agent)), output: 'none' } as const
-  return peer.wait(run, { call, shape, waitMs: secondsIn(args['seconds']) * 1_000, isOwn: false })
+  const waiting = { call, shape, waitMs: secondsIn(args['seconds']) * 1_000, isOwn: false }
+  return call.state === undefined ? peer.wait(run, waiting) : peer.goOn(run, waiting)
 }
 
 function secondsIn(seconds: Json | undefined): number {

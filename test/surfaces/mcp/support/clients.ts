@@ -4,7 +4,7 @@ import { onTestFinished } from 'vitest'
 
 /** The words that a client's person gives to a form. */
 export type Forms = (message: string) => {
-  readonly action: 'accept' | 'decline'
+  readonly action: 'accept' | 'decline' | 'cancel'
   readonly content?: Record<string, string>
 }
 
