@@ -22,6 +22,7 @@ import { HookPushes } from './hooks/push.ts'
 import { Retention } from './hooks/retention.ts'
 import { Webhooks } from './hooks/webhooks.ts'
 import type { Authenticator, Identity } from './identity/authenticator.ts'
+import { loginHeader } from './identity/resource-metadata.ts'
 import type { Maker, Tokens } from './identity/tokens.ts'
 import { Counters } from './metrics.ts'
 import { type HandlerOptions, LIMIT_DEFAULTS, WEBHOOK_DEFAULTS } from './options.ts'
@@ -159,7 +160,7 @@ export class Service {
       if (answer.stream !== undefined) this.checkStream(answer, passed.identity)
       return { ...answer, route, identity: passed.identity, headers: { ...this.common(request), ...answer.headers } }
     } catch (error) {
-      return { ...this.refusal(request, problemOf(error, this.report)), ...(route === undefined ? {} : { route }) }
+      return { ...this.refusal(arrival, problemOf(error, this.report)), ...(route === undefined ? {} : { route }) }
     }
   }
 
@@ -178,12 +179,17 @@ export class Service {
     return { status: 204, headers: { ...this.common(arrival.request), ...preflightHeaders() } }
   }
 
-  private refusal(request: Request, { details, headers }: Problem): Answered {
+  private refusal(arrival: Arrival, { details, headers }: Problem): Answered {
+    const { oidc, behindProxy } = this.parts.options
     const type = { 'content-type': 'application/problem+json' }
+    const canLogIn = details.code === 'unauthenticated' && oidc !== undefined
+    const login = canLogIn
+      ? { 'www-authenticate': loginHeader(originOf(arrival, behindProxy === true), arrival.url.pathname) }
+      : {}
     return {
       status: details.status,
       text: JSON.stringify(details),
-      headers: { ...this.common(request), ...type, ...headers },
+      headers: { ...this.common(arrival.request), ...type, ...headers, ...login },
     }
   }
 

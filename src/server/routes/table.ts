@@ -1,5 +1,6 @@
 // The route table. Router, validation, OpenAPI, the reference page and the attack matrix are made from it.
 
+import { METADATA_ROUTES } from '../identity/resource-metadata.ts'
 import { PAGE_ROUTES } from '../page/routes.ts'
 import { A2A_ROUTES } from '../surfaces/a2a.ts'
 import { AG_UI_ROUTES } from '../surfaces/ag-ui.ts'
@@ -22,6 +23,7 @@ import { TREE_ROUTES } from './trees.ts'
 /** Every route of the server. A route that is not here does not exist. */
 export const TABLE: readonly Route[] = [
   ...SERVER_ROUTES,
+  ...METADATA_ROUTES,
   ...AGENT_ROUTES,
   ...RUN_ROUTES,
   ...CONVERSATION_ROUTES,
