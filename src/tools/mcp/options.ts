@@ -181,8 +181,6 @@ export const MOST_TOOLS = 500
 export const MOST_PAGES = 50
 /** The most characters of a tool's description, and of a server's notes. */
 export const MOST_DESCRIPTION = 8_000
-/** How many of the last characters of a server's standard error are kept for messages. */
-export const KEPT_ERROR_CHARS = 2_000
 
 /** The host of an address; undefined where HTTP cannot reach it. */
 export function hostOf(address: string): string | undefined {

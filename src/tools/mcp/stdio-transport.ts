@@ -5,7 +5,8 @@ import { parseJson } from '../../base/json.ts'
 import type { OwnerFolder } from '../../files/files.ts'
 import type { ProgramRequest } from '../../grant/request.ts'
 import { type GroupedChild, signalGroup, startGroup } from '../../tool/process-group.ts'
-import { KEPT_ERROR_CHARS, MOST_MESSAGE_BYTES, MOST_MESSAGE_DEPTH } from './options.ts'
+import { ErrorOutput } from './error-output.ts'
+import { MOST_MESSAGE_BYTES, MOST_MESSAGE_DEPTH } from './options.ts'
 import { unreadAnswer, usableMessage } from './usable-message.ts'
 
 export interface StdioProgram {
@@ -38,7 +39,7 @@ export class StdioTransport implements Transport {
   private nextLine = 0
   /** How many lines since the last message were no message. */
   private strays = 0
-  private said = ''
+  private readonly said: ErrorOutput = new ErrorOutput()
   private end = ''
   /** True when the program ended by itself. */
   hasExited = false
@@ -49,9 +50,9 @@ export class StdioTransport implements Transport {
     this.program = program
   }
 
-  /** The reason why it ended, and the end of its standard error. */
+  /** The reason why it ended, and what its standard error says of it. */
   get lastWords(): string {
-    const said = this.said.trim()
+    const said = this.said.text
     return `${this.end}${said === '' ? '' : `${this.end === '' ? '' : '; '}it said: ${said}`}`
   }
 
@@ -73,9 +74,7 @@ export class StdioTransport implements Transport {
     child.stdin.on('error', () => undefined) // its exit reports the end
     child.stdout.on('data', (chunk: Buffer) => this.receive(chunk))
     child.stdout.on('error', () => undefined)
-    child.stderr.on('data', (chunk: Buffer) => {
-      this.said = `${this.said}${chunk.toString('utf8')}`.slice(-KEPT_ERROR_CHARS)
-    })
+    child.stderr.on('data', (chunk: Buffer) => this.said.add(chunk.toString('utf8')))
     child.stderr.on('error', () => undefined)
     this.gone = new Promise((resolve) => {
       child.once('exit', (code) => {
