@@ -12,6 +12,7 @@ import { randomInt } from 'node:crypto'
 import { createRequire } from 'node:module'
 import { Worker } from 'node:worker_threads'
 import type { Environment } from 'minijinja-js'
+import { loadBeside } from '../../base/beside.ts'
 import { Releaser } from './hold.ts'
 import { Lines, segmentsOf, type Token, tagName, tokensOf } from './tags.ts'
 
@@ -114,7 +115,7 @@ const require = createRequire(import.meta.url)
 let loaded: Engine | undefined
 
 function engine(): Engine {
-  loaded ??= require('minijinja-js') as Engine
+  loaded ??= loadBeside(require, 'minijinja-js') as Engine
   return loaded
 }
 

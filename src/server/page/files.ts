@@ -33,18 +33,20 @@ const TYPES: Readonly<Record<string, string>> = {
 
 let files: Promise<PageFiles> | undefined
 
-/** The files by their paths: `index.html`, `assets/index-Dx1.js`. Empty where the page is not built. */
+/** The files by their paths: `index.html`, `assets/index-Dx1.js`. Empty where the page is not built, or not there. */
 export function pageFiles(): Promise<PageFiles> {
-  files ??= readFiles(folderOfPage()).catch((error: NodeJS.ErrnoException) => {
-    files = undefined
-    if (error.code === 'ENOENT') return new Map()
-    throw error
-  })
+  files ??= folderOfPage()
+    .then(readFiles)
+    .catch((error: NodeJS.ErrnoException) => {
+      files = undefined
+      if (error.code === 'ENOENT' || error.code === 'MODULE_NOT_FOUND') return new Map()
+      throw error
+    })
   return files
 }
 
-/** Where the build put the page. */
-function folderOfPage(): string {
+/** Where the build put the page. Rejects where the server runs without the folder of its package, as in a bundle. */
+async function folderOfPage(): Promise<string> {
   return path.join(path.dirname(createRequire(import.meta.url).resolve('legate/package.json')), 'dist/web')
 }
 

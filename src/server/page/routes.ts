@@ -47,7 +47,11 @@ function pageAt(path: string, summary: string, params?: Readonly<Record<string, 
 
 async function fileAt(name: string, { headers }: RouteCall): Promise<Answer> {
   const files = await pageFiles()
-  if (files.size === 0) throw new Problem('not_found', 'The inspector is not built: npm run build.')
+  if (files.size === 0)
+    throw new Problem(
+      'not_found',
+      'The inspector is not here: a bundle does not hold it, and a checkout builds it with npm run build.',
+    )
   const file = files.get(name)
   if (file === undefined) throw new Problem('not_found', 'The inspector has no such file.')
   const known = {

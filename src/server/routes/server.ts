@@ -1,4 +1,4 @@
-import { createRequire } from 'node:module'
+import { VERSION } from '../../base/version.ts'
 import { openApi } from '../table/openapi.ts'
 import { json, NOTHING, type Route } from '../table/route.ts'
 import { answer } from './parts.ts'
@@ -46,7 +46,7 @@ export const SERVER_ROUTES: readonly Route[] = [
     answers: { 200: answer('Server', 'The version, the principal and the limits.') },
     handler: ({ principal, server }) => {
       const { within: _, ...shown } = principal
-      return json({ version: version(), principal: shown, limits: server.limits })
+      return json({ version: VERSION, principal: shown, limits: server.limits })
     },
   },
   {
@@ -55,14 +55,6 @@ export const SERVER_ROUTES: readonly Route[] = [
     scope: 'any',
     summary: 'The description of this API in the form of OpenAPI 3.1.',
     answers: { 200: { description: 'The description.', type: 'application/json' } },
-    handler: async ({ server }) => json(await openApi(server.table(), version())),
+    handler: async ({ server }) => json(await openApi(server.table(), VERSION)),
   },
 ]
-
-let read: string | undefined
-
-/** The version of the package. */
-function version(): string {
-  read ??= (createRequire(import.meta.url)('legate/package.json') as { readonly version: string }).version
-  return read
-}

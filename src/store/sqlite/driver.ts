@@ -1,5 +1,6 @@
 import { createRequire } from 'node:module'
 import { pathToFileURL } from 'node:url'
+import { loadBeside } from '../../base/beside.ts'
 import { isLegateError, messageOf, StoreError } from '../../base/error.ts'
 import { type Connection, type SqlRow, textOf } from './beside/connection.ts'
 
@@ -117,6 +118,8 @@ interface LibsqlStatement extends Statement {
   raw(): LibsqlStatement
 }
 
+const SQLITE_INSIDE = 'Node 22.13 and newer have SQLite themselves.'
+
 /**
  * libsql creates a process report to find the C library. A report looks up the names of connected hosts, and everything waits
  * for the answer; this function excludes them.
@@ -126,7 +129,7 @@ function loadLibsql(): new (path: string) => Database<LibsqlStatement> {
   const { excludeNetwork } = report
   report.excludeNetwork = true
   try {
-    return createRequire(import.meta.url)('libsql') as ReturnType<typeof loadLibsql>
+    return loadBeside(createRequire(import.meta.url), 'libsql', SQLITE_INSIDE) as ReturnType<typeof loadLibsql>
   } finally {
     report.excludeNetwork = excludeNetwork
   }

@@ -8,6 +8,7 @@
 import { randomUUID } from 'node:crypto'
 import path from 'node:path'
 import type { AgentApp, AgentContext, InitializeRequest, McpServer } from '@agentclientprotocol/sdk'
+import { VERSION as PACKAGE_VERSION } from '../../base/version.ts'
 import { costOf, modelInfo } from '../../doors/models.ts'
 import { MODES, type Mode } from '../../doors/recipe.ts'
 import { type AnyAgent, isLegateError, type RunOutcome, type ScopedRuntime } from '../../index.ts'
@@ -139,7 +140,7 @@ class Serving {
     this.hasForms = clientCapabilities?.elicitation?.form != null
     return {
       protocolVersion: VERSION,
-      agentInfo: { name: 'legate', title: this.name, version: '0.1.0' },
+      agentInfo: { name: 'legate', title: this.name, version: PACKAGE_VERSION },
       agentCapabilities: {
         loadSession: true,
         mcpCapabilities: { http: typeof this.parts.agent !== 'string', sse: false },
