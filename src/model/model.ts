@@ -68,7 +68,21 @@ export type Part =
       readonly providerMetadata?: Json
     }
   | { readonly type: 'block'; readonly block: Block }
-  | { readonly type: 'finish'; readonly reason: FinishReason; readonly usage: Usage }
+  | {
+      readonly type: 'finish'
+      readonly reason: FinishReason
+      readonly usage: Usage
+      /** The names that the provider gave its answer and its model, where it says them. Traces tell them. */
+      readonly response?: ModelResponse
+    }
+
+/** The names that a provider gives an answer. */
+export interface ModelResponse {
+  /** The id of the answer. */
+  readonly id?: string
+  /** The model that answered. */
+  readonly model?: string
+}
 
 /**
  * Reaches a language model. A stream that ends without `finish` was cut. Failures throw; the runtime retries one with

@@ -183,6 +183,8 @@ export class Runtime extends StoreOperations {
       resultSchemaOf: (tree, node) => agents.resultSchemaOf(tree, node),
       feeds: live.feeds,
       dropCopies: (rootId) => this.dropCopies(rootId),
+      requestOf: (nodeId) => this.requestOf(nodeId),
+      vocabulary: settings.telemetry?.vocabulary,
       ends: live.ends,
       watch: () => this.watch(),
     })
@@ -277,6 +279,7 @@ export class Runtime extends StoreOperations {
       agents: () => this.agents(),
       events: (id, options) => this.events(id, options),
       requestOf: (nodeId) => this.requestOf(nodeId),
+      otlp: (id, options, mayRead) => (mayRead ? this.otlp(id, options) : this.traceOf(id, options ?? {}, null)),
     }
     return new ScopedRuntime(scoped, principal)
   }

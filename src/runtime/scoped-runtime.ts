@@ -91,6 +91,12 @@ export interface ScopedParts {
   readonly agents: () => Promise<readonly AgentInfo[]>
   readonly events: (conversationId: Id, options: TreeEventsOptions) => AsyncIterable<RunEvent>
   readonly requestOf: (nodeId: Id) => Promise<ShownRequest>
+  /** `mayRead`: with `content` the requests of models are in it, which hold instructions too. */
+  readonly otlp: (
+    id: Id,
+    options: Parameters<StoreOperations['otlp']>[1],
+    mayRead: boolean,
+  ) => ReturnType<StoreOperations['otlp']>
 }
 
 type Named = 'run' | 'conversation' | 'node'
@@ -189,7 +195,7 @@ export class ScopedRuntime {
   /** The trace of a run and everything below it, or of all runs of a conversation, as OTLP/JSON. */
   async otlp(id: Id, options?: Parameters<StoreOperations['otlp']>[1]): ReturnType<StoreOperations['otlp']> {
     await this.enter('export', 'run', id)
-    return this.parts.operations.otlp(id, options)
+    return this.parts.otlp(id, options, this.may('read'))
   }
 
   /** A node with its contents. */

@@ -22,7 +22,7 @@ import type { HistoryHome } from '../conversation/history-handle.ts'
 import type { InboxItem, InboxQuery } from '../conversation/inbox/inbox.ts'
 import type { ApprovalsQuery, PendingApproval, PendingQuestion, QuestionsQuery } from '../conversation/inbox/pending.ts'
 import type { SaidWord, SettleWord } from '../conversation/inbox/settle.ts'
-import type { OtlpTraces } from '../conversation/trace/otlp.ts'
+import type { AskedOf, OtlpTraces } from '../conversation/trace/otlp.ts'
 import type { OtlpOptions } from '../conversation/trace/read-otlp.ts'
 import type { ConversationTree } from '../conversation/tree.ts'
 import type { UsageShare } from '../conversation/usage.ts'
@@ -40,8 +40,11 @@ import type { Ledger } from '../store/ledger.ts'
 import { lookWith, rootFor } from '../store/look.ts'
 import { notFound } from '../store/not-found.ts'
 import type { Store } from '../store/store.ts'
+import type { Vocabulary } from '../tool/telemetry.ts'
 import { readConversationName } from './keys/start-names.ts'
+import type { AskedSources } from './look/asked-model.ts'
 import type { ProcessesQuery, ProcessInfo } from './look/process-info.ts'
+import type { ShownRequest } from './look/request-of.ts'
 import type { AnswerWord, ApprovalWord, ResultWord } from './options.ts'
 import type { AgentDirectory } from './resolve-agent.ts'
 
@@ -63,6 +66,10 @@ export interface OperationParts {
   readonly dropCopies: (rootId: Id) => Promise<void>
   /** The agents of this process, and its files. */
   readonly directory: Pick<AgentDirectory, 'all' | 'allKnown' | 'needs'>
+  /** The request that the model of a node got. */
+  readonly requestOf: (nodeId: Id) => Promise<ShownRequest>
+  /** The names of attributes in live spans; undefined where nobody traces. */
+  readonly vocabulary: Vocabulary | undefined
   /** Hears of other processes from now on. */
   readonly watch: () => void
   readonly ends: TurnEnds
@@ -123,12 +130,21 @@ export abstract class StoreOperations {
 
   /**
    * The trace of a run and everything below it as OTLP/JSON, or of all runs of a conversation. Made from rows alone: the same
-   * rows give the same bytes, whoever asks, also where nobody traced the run. What has not ended is left out.
+   * rows give the same bytes, whoever asks, also where nobody traced the run. With `content` the instructions, tools and
+   * settings of model calls are in it where this process has the code of their agents. What has not ended is left out.
    */
   async otlp(id: Id, options: OtlpOptions = {}): Promise<OtlpTraces> {
+    const { askedModel } = await import('./look/asked-model.ts')
+    const { requestOf } = this.parts
+    const inTree: AskedSources['inTree'] = async (nodeId, read) => lookWith(this.store, nodeId, read)
+    return this.traceOf(id, options, (nodeId) => askedModel({ requestOf, inTree }, nodeId))
+  }
+
+  /** A trace without the code of agents, for callers that may not see it. */
+  protected async traceOf(id: Id, options: OtlpOptions, askedOf: AskedOf | null): Promise<OtlpTraces> {
     await this.parts.recordings.settled(id)
     const { readOtlp } = await import('../conversation/trace/read-otlp.ts')
-    return readOtlp(this.store, id, options)
+    return readOtlp({ store: this.store, live: this.parts.vocabulary, askedOf }, id, options)
   }
 
   /** A node with its contents. Where its result is long, it is cut: `result(nodeId)` has all of it. */

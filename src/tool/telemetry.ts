@@ -12,8 +12,11 @@ export type SpanAttributes = Readonly<Record<string, SpanValue>>
 /** Which names the attributes have: those that backends read today, or those of the current drafts. */
 export type Vocabulary = '1.41' | 'latest'
 
-/** A kind of text that spans carry only where they are asked to. */
-export type SpanContent = 'input' | 'output' | 'arguments' | 'result'
+/**
+ * A kind of text that spans carry only where they are asked to. `instructions`: those of the agent, and the definitions of its
+ * tools.
+ */
+export type SpanContent = 'instructions' | 'input' | 'output' | 'arguments' | 'result'
 
 /** Where a span stands: its own id, its trace, and its parent; null for a span at the top of its trace. */
 export interface SpanPlace {

@@ -228,7 +228,7 @@ class AnswerStream {
     const { node, work, home } = this.run
     const { trace } = home.live
     const stream = () => this.model.stream(request, stoppable)
-    const answer = trace === null ? stream : () => trace.ask(this.run, this.model.id, stream)
+    const answer = trace === null ? stream : () => trace.ask(this.run, { model: this.model.id, request }, stream)
     if (home.live.tape === null) return answer()
     const secrets = async () => (await this.model.secrets?.()) ?? []
     return home.live.tape.ask({ node, work, model: this.model.id, request, signal: stoppable.signal, answer, secrets })
@@ -361,6 +361,7 @@ class AnswerStream {
         this.size.add(part.block)
         return this.said.addBlock(part.block)
       case 'finish':
+        this.run.home.live.trace?.heard(this.run.node.id, part)
         this.isFinished = part.reason !== 'error'
         if (part.reason === 'length' || part.reason === 'content-filter') this.cutBy = part.reason
         return this.readUsage(part.usage)

@@ -110,7 +110,7 @@ export class RemoteDesk implements Desk {
   }
 
   otlp(id: Id, { content, vocabulary }: Parameters<Desk['otlp']>[1] = {}): ReturnType<Desk['otlp']> {
-    return this.client.otlp(id, { content: content === true, vocabulary: vocabulary ?? '1.41' })
+    return this.client.otlp(id, { content: content === true, ...(vocabulary === undefined ? {} : { vocabulary }) })
   }
 
   async import(lines: Iterable<string> | AsyncIterable<string>): Promise<Id> {

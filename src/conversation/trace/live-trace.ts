@@ -13,13 +13,14 @@ import { addUsage, NO_USAGE, type Usage } from '../../graph/content.ts'
 import type { EventRow } from '../../graph/event.ts'
 import type { TreeReader } from '../../graph/reader.ts'
 import type { Id, Node, Turn } from '../../graph/rows.ts'
-import type { Part } from '../../model/model.ts'
+import type { ModelRequest, Part } from '../../model/model.ts'
 import { onceLoaded, treeLoaded } from '../../store/look.ts'
 import type { Store } from '../../store/store.ts'
 import type { Inside, SpanStart, Telemetry } from '../../tool/telemetry.ts'
 import { timelineOf } from '../data/timeline.ts'
 import { spanIdOf } from './place.ts'
 import {
+  type HeardEnd,
   isCall,
   isOwnWork,
   isSpeaking,
@@ -55,8 +56,16 @@ const ENDING: ReadonlySet<Commit['kind']> = new Set([
 /** The call of a model that goes on, as its commit will tell it. */
 interface OpenCall {
   readonly model: string
+  readonly request: ModelRequest
   readonly begun: SpanStart
   usage: Usage
+  heard: HeardEnd | undefined
+}
+
+/** A call of a model that begins. */
+export interface TracedCall {
+  readonly model: string
+  readonly request: ModelRequest
 }
 
 /** The most spans that are remembered. Whoever ends the row of a forgotten one makes it anew. */
@@ -75,16 +84,22 @@ export class LiveTrace {
   }
 
   /** Asks a model inside of the span of its call. */
-  ask(place: TracedNode, model: string, stream: () => AsyncIterable<Part>): AsyncIterable<Part> {
+  ask(place: TracedNode, { model, request }: TracedCall, stream: () => AsyncIterable<Part>): AsyncIterable<Part> {
     const { telemetry } = this.parts
     if (!telemetry.isOn()) return stream()
     const { tree, node } = place
     this.beginRun(tree, place.turn)
     const start = node.startedAt ?? node.createdAt
     const begun = modelStart(tree, node, { attempt: node.attempt, model, start })
-    this.calls.set(node.id, { model, begun, usage: NO_USAGE })
+    this.calls.set(node.id, { model, request, begun, usage: NO_USAGE, heard: undefined })
     const inside = telemetry.begin(begun)
     return firstInside(inside(stream), inside, () => telemetry.firstPart(begun.spanId))
+  }
+
+  /** Takes the end of an answer, as its model told it. */
+  heard(nodeId: Id, end: HeardEnd): void {
+    const call = this.calls.get(nodeId)
+    if (call !== undefined) call.heard = end
   }
 
   /** Runs the code of a node inside of its span: of the call, or of the run whose code answers. */
@@ -156,10 +171,10 @@ export class LiveTrace {
 
   private endCall(tree: TreeReader, node: Node, { call, attempt, end, error }: EndedCall): void {
     const { telemetry } = this.parts
-    const { begun, model, usage } = call
+    const { begun, model, usage, request: asked, heard } = call
     this.calls.delete(node.id)
     const tried = { attempt, model, usage, start: begun.start, end, error }
-    telemetry.end(modelSpan(tree, node, { tried, style: telemetry, start: begun }))
+    telemetry.end(modelSpan(tree, node, { tried, style: telemetry, start: begun, asked, heard }))
   }
 
   private endTool(tree: TreeReader, node: Node, waits: readonly SpanWait[]): void {

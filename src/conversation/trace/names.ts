@@ -1,6 +1,7 @@
 // The names of OpenTelemetry's conventions for generative AI, in two vocabularies. They are drafts and change: this file is all
 // that knows them.
 
+import type { FinishReason, ModelResponse, ModelSettings } from '../../model/model.ts'
 import type { SpanAttributes, SpanValue, Vocabulary } from '../../tool/telemetry.ts'
 
 /** Providers by the first part of a model's id. Others keep their name. */
@@ -54,18 +55,12 @@ export interface TracedRunFacts {
   readonly runId: string
 }
 
-/** Adds the tokens of a call, or of a run. */
-export function addUsage(to: Record<string, SpanValue>, usage: UsageFacts, { vocabulary, isRun }: UsageOf): void {
+/** Adds the tokens of a call. Who sums up spans counts each token once, so runs have none of these. */
+export function addUsage(to: Record<string, SpanValue>, usage: UsageFacts, vocabulary: Vocabulary): void {
   to['gen_ai.usage.input_tokens'] = usage.inputTokens
   to['gen_ai.usage.output_tokens'] = usage.outputTokens
-  if (isRun && vocabulary === 'latest') return
   if (usage.cacheReadTokens > 0) to['gen_ai.usage.cache_read.input_tokens'] = usage.cacheReadTokens
   if (usage.cacheWriteTokens > 0) to[CACHE_WRITE[vocabulary]] = usage.cacheWriteTokens
-}
-
-interface UsageOf {
-  readonly vocabulary: Vocabulary
-  readonly isRun: boolean
 }
 
 export interface UsageFacts {
@@ -78,6 +73,40 @@ export interface UsageFacts {
 const CACHE_WRITE: Readonly<Record<Vocabulary, string>> = {
   '1.41': 'gen_ai.usage.cache_creation.input_tokens',
   latest: 'gen_ai.usage.cache_write.input_tokens',
+}
+
+/** Adds the settings of a request, as far as they are numbers. */
+export function addSettings(to: Record<string, SpanValue>, settings: ModelSettings): void {
+  for (const [key, name] of SETTINGS) {
+    const value = settings[key]
+    if (typeof value === 'number') to[`gen_ai.request.${name}`] = value
+  }
+}
+
+const SETTINGS: readonly (readonly [keyof ModelSettings, string])[] = [
+  ['temperature', 'temperature'],
+  ['topP', 'top_p'],
+  ['topK', 'top_k'],
+  ['maxOutputTokens', 'max_tokens'],
+  ['seed', 'seed'],
+  ['presencePenalty', 'presence_penalty'],
+  ['frequencyPenalty', 'frequency_penalty'],
+]
+
+/** Adds the names that a provider gave its answer. */
+export function addResponse(to: Record<string, SpanValue>, { id, model }: ModelResponse): void {
+  if (id !== undefined) to['gen_ai.response.id'] = nameOf(id)
+  if (model !== undefined) to['gen_ai.response.model'] = nameOf(model)
+}
+
+/** Why a model ended its answer, in the words of the conventions. */
+export const FINISHED: Readonly<Record<FinishReason, string>> = {
+  stop: 'stop',
+  'tool-calls': 'tool_call',
+  length: 'length',
+  'content-filter': 'content_filter',
+  error: 'error',
+  other: 'stop',
 }
 
 /** Adds the agent that a call starts, as the drafts name it. */

@@ -4,13 +4,15 @@
 // a crash loses none, and runs that were recorded before anybody traced have one too.
 
 import type { TreeReader } from '../../graph/reader.ts'
-import type { Node, Turn } from '../../graph/rows.ts'
+import type { Id, Node, Turn } from '../../graph/rows.ts'
 import { look } from '../../store/look.ts'
 import type { Store } from '../../store/store.ts'
 import type { Span, SpanAttributes, SpanValue } from '../../tool/telemetry.ts'
 import { happenedIn, type TimelineAttempt, type TimelineRun, type TimelineSpan, timelineRun } from '../data/timeline.ts'
+import type { AskedModel } from './messages.ts'
 import { SCHEMA_URLS } from './names.ts'
 import {
+  addRequest,
   isCall,
   isOwnWork,
   isSpeaking,
@@ -71,11 +73,33 @@ export type OtlpValue =
 export async function otlpOf(
   store: Store,
   runs: AsyncIterable<readonly Turn[]>,
-  style: SpanStyle,
+  style: TraceStyle,
 ): Promise<OtlpTraces> {
   const spans: OtlpSpan[] = []
-  for await (const turns of runs) for (const span of await spansOf(store, turns, style)) spans.push(otlpSpan(span))
+  for await (const turns of runs) {
+    for (const span of await spansOf(store, turns, style)) spans.push(otlpSpan(await withRequest(span, style)))
+  }
   return otlpTraces(spans, style)
+}
+
+/** Gives the request of a model call by its node; undefined where nobody knows it. */
+export type AskedOf = (nodeId: Id) => Promise<AskedModel | undefined>
+
+interface TraceStyle extends SpanStyle {
+  /** Null where requests are not in the trace. */
+  readonly askedOf: AskedOf | null
+}
+
+/** A request is looked for only where spans carry something of it: each is made of all that its model was shown. */
+async function withRequest(span: Span, style: TraceStyle): Promise<Span> {
+  const { askedOf, shows } = style
+  const nodeId = span.kind === 'model' ? span.attributes['legate.node.id'] : undefined
+  if (typeof nodeId !== 'string' || askedOf === null || !(shows('input') || shows('instructions'))) return span
+  const asked = await askedOf(nodeId)
+  if (asked === undefined) return span
+  const result = { ...span.result }
+  addRequest(result, asked, style)
+  return { ...span, result }
 }
 
 async function spansOf(store: Store, turns: readonly Turn[], style: SpanStyle): Promise<readonly Span[]> {

@@ -1,16 +1,20 @@
 import { code, type OptionRules, oneOf, orJust, readOptions } from '../../base/options.ts'
+import { wantedVocabulary } from '../../base/vocabulary.ts'
 import type { Id, Turn } from '../../graph/rows.ts'
 import { look, lookWith } from '../../store/look.ts'
 import { notFound } from '../../store/not-found.ts'
 import type { Store } from '../../store/store.ts'
 import type { SpanContent, Vocabulary } from '../../tool/telemetry.ts'
-import { type OtlpTraces, otlpOf } from './otlp.ts'
+import { type AskedOf, type OtlpTraces, otlpOf } from './otlp.ts'
 
 /** How a trace is written. */
 export interface OtlpOptions {
   /** True: with the text of people and models, arguments and results. A function decides for each kind. Default false. */
   readonly content?: boolean | ((what: SpanContent) => boolean)
-  /** The names of the attributes. Default `1.41`, which backends read today. */
+  /**
+   * The names of the attributes. Default: those of the runtime's live spans; without `telemetry` those that the environment
+   * variable `OTEL_SEMCONV_STABILITY_OPT_IN` asks for, else `1.41`.
+   */
   readonly vocabulary?: Vocabulary
 }
 
@@ -19,11 +23,21 @@ const RULES: OptionRules<OtlpOptions> = {
   vocabulary: oneOf('1.41', 'latest'),
 }
 
+/** What a trace is read from, beside the options of who asks for it. */
+export interface TraceSource {
+  readonly store: Store
+  /** The names that live spans have; undefined where nobody traces. */
+  readonly live: Vocabulary | undefined
+  /** The requests of model calls; null where the reader may not see them. */
+  readonly askedOf: AskedOf | null
+}
+
 /** The trace of a run, or of all runs of a conversation, by its id. */
-export async function readOtlp(store: Store, id: Id, options: OtlpOptions): Promise<OtlpTraces> {
-  const { content = false, vocabulary = '1.41' } = readOptions('otlp(id, options)', options, RULES)
+export async function readOtlp(source: TraceSource, id: Id, options: OtlpOptions): Promise<OtlpTraces> {
+  const { store, live = wantedVocabulary(), askedOf } = source
+  const { content = false, vocabulary = live } = readOptions('otlp(id, options)', options, RULES)
   const shows = typeof content === 'function' ? content : () => content
-  return otlpOf(store, runsOf(store, id), { vocabulary, shows })
+  return otlpOf(store, runsOf(store, id), { vocabulary, shows, askedOf })
 }
 
 const PAGE = 100

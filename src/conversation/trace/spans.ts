@@ -9,9 +9,20 @@
 import { textOf, type Usage } from '../../graph/content.ts'
 import type { TreeReader } from '../../graph/reader.ts'
 import type { Id, Node, Turn } from '../../graph/rows.ts'
+import type { Part } from '../../model/model.ts'
 import type { Span, SpanEvent, SpanStart, SpanValue, Telemetry } from '../../tool/telemetry.ts'
 import type { TimelineSpan } from '../data/timeline.ts'
-import { addTransfer, addUsage, modelNames, nameOf, runAttributes } from './names.ts'
+import { type AskedModel, addAsked, outputMessages, userMessage } from './messages.ts'
+import {
+  addResponse,
+  addSettings,
+  addTransfer,
+  addUsage,
+  FINISHED,
+  modelNames,
+  nameOf,
+  runAttributes,
+} from './names.ts'
 import { nodePlace, runPlace } from './place.ts'
 
 /** How spans are to be written. */
@@ -83,7 +94,8 @@ export function runSpan(
     'legate.model_calls': modelCalls,
     'legate.tool_calls': toolCalls,
   }
-  addUsage(result, usage, { vocabulary: style.vocabulary, isRun: true })
+  result['legate.tokens.input'] = usage.inputTokens
+  result['legate.tokens.output'] = usage.outputTokens
   if (spend !== null) result['legate.cost.usd'] = spend.spent.usd
   if (failed !== null) result['error.type'] = failed
   addRunContent(result, tree, { turn, style })
@@ -141,19 +153,52 @@ export function modelStart(tree: TreeReader, node: Node, tried: Tried): SpanStar
 type Tried = Pick<ModelTry, 'attempt' | 'model' | 'start'>
 
 /** The span of one try of a model call. */
-export function modelSpan(tree: TreeReader, node: Node, { tried, style, start }: TryParts): Span {
+export function modelSpan(tree: TreeReader, node: Node, { tried, style, start, asked, heard }: TryParts): Span {
   const isLast = tried.error === null
   const failure = tried.error ?? node.failure?.code ?? null
   const error = failure === null ? null : nameOf(failure)
   const result: Attributes = { 'legate.status': isLast ? node.state : 'errored' }
-  addUsage(result, tried.usage, { vocabulary: style.vocabulary, isRun: false })
+  addUsage(result, tried.usage, style.vocabulary)
   if (error !== null) result['error.type'] = error
-  if (isLast) addSpoken(result, node, style)
+  if (asked !== undefined) addRequest(result, asked, style)
+  if (heard?.response !== undefined) addResponse(result, heard.response)
+  const finish = isLast ? finishOf(node, heard) : undefined
+  if (finish !== undefined) result['gen_ai.response.finish_reasons'] = [finish]
+  if (isLast) addSpoken(result, node, { style, finish })
   return endedSpan(start ?? modelStart(tree, node, tried), { end: tried.end, result, events: NO_EVENTS, error })
 }
 
 export interface TryParts extends SpanParts {
   readonly tried: ModelTry
+  /** The request, where it is known: rows do not hold it. */
+  readonly asked?: AskedModel | undefined
+  /** The end of the answer, as its model told it. */
+  readonly heard?: HeardEnd | undefined
+}
+
+/** The end of an answer, as its model told it. */
+export type HeardEnd = Pick<Extract<Part, { type: 'finish' }>, 'reason' | 'response'>
+
+/** Adds what is known of a request: its settings, and its text where spans carry it. */
+export function addRequest(to: Attributes, asked: AskedModel, { shows }: SpanStyle): void {
+  if (asked.settings !== null) addSettings(to, asked.settings)
+  addAsked(to, asked, shows)
+}
+
+/** The reason for which the answer ended: told by its model, or seen in its row. Undefined where it gave no answer. */
+function finishOf({ output, state, failure }: Node, heard: HeardEnd | undefined): string | undefined {
+  if (heard !== undefined) return FINISHED[heard.reason]
+  if ((output.calls?.length ?? 0) > 0) return FINISHED['tool-calls']
+  if (failure === null) return state === 'finished' ? FINISHED.stop : undefined
+  return FINISHES[failure.code]
+}
+
+/** Failures of whole answers. */
+const FINISHES: Readonly<Record<string, string>> = {
+  truncated: FINISHED.length,
+  content_filter: FINISHED['content-filter'],
+  invalid_output: FINISHED.stop,
+  empty_answer: FINISHED.stop,
 }
 
 export function toolStart(tree: TreeReader, node: Node, { vocabulary, shows }: SpanStyle): SpanStart {
@@ -221,9 +266,9 @@ function waitEvent({ reason, start, end }: SpanWait): SpanEvent {
 }
 
 function addRunContent(to: Attributes, tree: TreeReader, { turn, style }: RunContent): void {
-  if (style.shows('input')) to['gen_ai.input.messages'] = messages('user', asText(turn.input))
+  if (style.shows('input')) to['gen_ai.input.messages'] = userMessage(asText(turn.input))
   const answer = turn.outcome?.answerNodeId == null ? undefined : tree.node(turn.outcome.answerNodeId)
-  if (answer !== undefined) addSpoken(to, answer, style)
+  if (answer !== undefined) addSpoken(to, answer, { style, finish: undefined })
 }
 
 interface RunContent {
@@ -231,18 +276,19 @@ interface RunContent {
   readonly style: SpanStyle
 }
 
-function addSpoken(to: Attributes, { output }: Node, { shows }: SpanStyle): void {
-  if (output.content === undefined || !shows('output')) return
-  to['gen_ai.output.messages'] = messages('assistant', textOf(output.content))
+function addSpoken(to: Attributes, { output }: Node, { style: { shows }, finish }: Spoken): void {
+  if ((output.content === undefined && output.calls === undefined) || !shows('output')) return
+  to['gen_ai.output.messages'] = outputMessages(output, finish ?? FINISHED.stop, shows)
+}
+
+interface Spoken {
+  readonly style: SpanStyle
+  readonly finish: string | undefined
 }
 
 function addCallContent(to: Attributes, { input, output }: Node, { shows }: SpanStyle): void {
   if (input.call !== undefined && shows('arguments')) to['gen_ai.tool.call.arguments'] = asText(input.call.input)
   if (output.content !== undefined && shows('result')) to['gen_ai.tool.call.result'] = textOf(output.content)
-}
-
-function messages(role: string, text: string): string {
-  return JSON.stringify([{ role, parts: [{ type: 'text', content: text }] }])
 }
 
 function asText(value: unknown): string {

@@ -1,6 +1,6 @@
 import { type Json, toJson } from '../../base/json.ts'
 import type { Block, Usage } from '../../graph/content.ts'
-import type { FinishReason, Part } from '../model.ts'
+import type { FinishReason, ModelResponse, Part } from '../model.ts'
 import { type AiSdkModel, isAnthropic } from './ai-sdk-model.ts'
 
 /** The fields of a stream part, of any version, that are used here. */
@@ -18,6 +18,7 @@ interface StreamPart {
   readonly finishReason?: unknown
   readonly providerMetadata?: unknown
   readonly error?: unknown
+  readonly modelId?: unknown
 }
 
 interface Open {
@@ -34,6 +35,7 @@ export class PartReader {
   private readonly texts: Map<string, Open> = new Map()
   private readonly reasonings: Map<string, Open> = new Map()
   private readonly tools: Map<string, string> = new Map()
+  private response: ModelResponse | undefined
 
   constructor(model: AiSdkModel) {
     this.model = model
@@ -74,6 +76,9 @@ export class PartReader {
         return toolCall(part)
       case 'file':
         return file(part)
+      case 'response-metadata':
+        this.response = responseIn(part)
+        return NOTHING
       case 'finish':
         return this.finish(part)
       case 'error':
@@ -122,7 +127,8 @@ export class PartReader {
 
   private finish(part: StreamPart): readonly Part[] {
     const usage = usageIn(part.usage, { model: this.model, metadata: metadataOf(part) })
-    return [{ type: 'finish', reason: readReason(part.finishReason), usage }]
+    const finish = { type: 'finish', reason: readReason(part.finishReason), usage } as const
+    return [this.response === undefined ? finish : { ...finish, response: this.response }]
   }
 
   private open(into: Map<string, Open>, part: StreamPart): Open {
@@ -133,6 +139,11 @@ export class PartReader {
 }
 
 const NOTHING: readonly Part[] = []
+
+function responseIn({ id, modelId }: StreamPart): ModelResponse {
+  return { ...(typeof id === 'string' ? { id } : {}), ...(typeof modelId === 'string' ? { model: modelId } : {}) }
+}
+
 const REASONS: readonly string[] = ['stop', 'tool-calls', 'length', 'content-filter', 'other'] satisfies FinishReason[]
 
 /**

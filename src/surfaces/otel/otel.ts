@@ -22,6 +22,7 @@ import {
   type TracerProvider,
   trace,
 } from '@opentelemetry/api'
+import { wantedVocabulary } from '../../base/vocabulary.ts'
 import type { Inside, Span, SpanContent, SpanStart, Telemetry, Vocabulary } from '../../doors/hooks.ts'
 import { DefinitionError } from '../../index.ts'
 import { isGiven, withIds } from './ids.ts'
@@ -54,11 +55,6 @@ export function otel(options: OtelOptions = {}): Telemetry {
     throw new DefinitionError('definition', "otel({ vocabulary }): it is '1.41' or 'latest'.")
   }
   return new OtelTelemetry({ ...options, vocabulary })
-}
-
-function wantedVocabulary(): Vocabulary {
-  const wanted = process.env['OTEL_SEMCONV_STABILITY_OPT_IN'] ?? ''
-  return wanted.split(',').some((word) => word.trim() === 'gen_ai_latest_experimental') ? 'latest' : '1.41'
 }
 
 /** A span of the API that is not over, and its context. */

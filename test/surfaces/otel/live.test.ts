@@ -50,7 +50,7 @@ describe('live spans', () => {
     expect(top?.attributes).toMatchObject({
       'legate.run.id': run.id,
       'legate.status': 'completed',
-      'gen_ai.usage.input_tokens': 40,
+      'legate.tokens.input': 40,
       'gen_ai.conversation.id': run.conversationId,
     })
   })
@@ -352,8 +352,14 @@ interface RowSpan {
 }
 
 function asLine({ spanId, traceId, parentSpanId = '', name, ...span }: RowSpan): string {
-  const attributes = span.attributes.map(({ key, value }) => `${key}=${Object.values(value)[0]}`).sort()
+  const attributes = span.attributes.map(({ key, value }) => `${key}=${plainValue(value)}`).sort()
   return [traceId, spanId, parentSpanId, name, span.startTimeUnixNano, span.endTimeUnixNano, ...attributes].join(' ')
+}
+
+function plainValue(value: object): string {
+  const [plain] = Object.values(value)
+  const { values } = Object(plain) as { readonly values?: readonly object[] }
+  return values === undefined ? String(plain) : values.map(plainValue).join()
 }
 
 function asLiveLine(span: Finished): string {
