@@ -1,5 +1,6 @@
-// Programs of others against ours: the conformance suite and the inspector of MCP, and acpx, a client of ACP. They need Node 22, we
-// run on 20: Node and the programs come from the npm registry into a folder of their own; without it the step is skipped.
+// Programs of others against ours: the conformance suite and the inspector of MCP, acpx, which is a client of ACP, and the code by
+// which Phoenix and Langfuse read traces. Some need Node 22, and we run on 20: Node and all of them come from the npm registry into a
+// folder of their own. Without the registry the step is skipped.
 // LEGATE_PROTOCOLS names a folder that has them.
 
 import { spawnSync } from 'node:child_process'
@@ -12,8 +13,12 @@ const packages = {
   '@modelcontextprotocol/conformance': '0.2.0-alpha.12',
   '@modelcontextprotocol/inspector': '2.12.0',
   acpx: '0.19.1',
+  '@arizeai/openinference-genai': '0.3.10',
+  '@langfuse/otel': '5.11.1',
 }
-const tests = ['mcp/conformance', 'mcp/inspector', 'acp/acpx'].map((name) => `test/surfaces/${name}.test.ts`)
+const tests = ['mcp/conformance', 'mcp/inspector', 'acp/acpx', 'otel/converters'].map(
+  (name) => `test/surfaces/${name}.test.ts`,
+)
 const root = path.resolve(import.meta.dirname, '..')
 const given = process.env.LEGATE_PROTOCOLS
 
@@ -21,7 +26,7 @@ const folder = given ?? mkdtempSync(path.join(tmpdir(), 'legate-protocols-'))
 try {
   const problem = given === undefined ? install() : undefined
   if (problem === undefined) process.exitCode = run()
-  else console.log(`SKIPPED: programs of others that speak MCP and ACP. ${problem}`)
+  else console.log(`SKIPPED: programs of others that speak MCP and ACP, or read traces. ${problem}`)
 } finally {
   if (given === undefined) rmSync(folder, { recursive: true, force: true })
 }
