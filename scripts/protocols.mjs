@@ -1,5 +1,5 @@
-// Programs of others against ours: the conformance suite and the inspector of MCP, acpx, which is a client of ACP, and the code by
-// which Phoenix and Langfuse read traces. Some need Node 22, and we run on 20: Node and all of them come from the npm registry into a
+// Programs of others against ours: the conformance suite and the inspector of MCP, acpx, which is a client of ACP, the client of
+// A2A 0.3, and the code by which Phoenix and Langfuse read traces. Some need Node 22, and we run on 20: Node and all of them come from the npm registry into a
 // folder of their own. Without the registry the step is skipped.
 // LEGATE_PROTOCOLS names a folder that has them.
 
@@ -15,8 +15,9 @@ const packages = {
   acpx: '0.19.1',
   '@arizeai/openinference-genai': '0.3.10',
   '@langfuse/otel': '5.11.1',
+  '@a2a-js/sdk': '0.3.14',
 }
-const tests = ['mcp/conformance', 'mcp/inspector', 'acp/acpx', 'otel/converters'].map(
+const tests = ['mcp/conformance', 'mcp/inspector', 'acp/acpx', 'otel/converters', 'a2a/older'].map(
   (name) => `test/surfaces/${name}.test.ts`,
 )
 const root = path.resolve(import.meta.dirname, '..')
@@ -26,7 +27,7 @@ const folder = given ?? mkdtempSync(path.join(tmpdir(), 'legate-protocols-'))
 try {
   const problem = given === undefined ? install() : undefined
   if (problem === undefined) process.exitCode = run()
-  else console.log(`SKIPPED: programs of others that speak MCP and ACP, or read traces. ${problem}`)
+  else console.log(`SKIPPED: programs of others that speak MCP, ACP and A2A, or read traces. ${problem}`)
 } finally {
   if (given === undefined) rmSync(folder, { recursive: true, force: true })
 }

@@ -19,6 +19,8 @@ export type Block =
       readonly type: 'image' | 'audio' | 'video' | 'file'
       readonly mediaType: string
       readonly data: string
+      /** The name of the file, where it has one. */
+      readonly filename?: string
       readonly providerMetadata?: Json
     }
   | { readonly type: 'json'; readonly value: Json }
@@ -129,10 +131,11 @@ export function plainCall(call: ToolCall): ToolCall {
 /** True for a block that users and tools may give: reasoning belongs to models. */
 export function isBlock(block: Json): boolean {
   if (typeof block !== 'object' || block === null || Array.isArray(block)) return false
-  const { type, text, mediaType, data } = block
+  const { type, text, mediaType, data, filename } = block
   if (type === 'text') return typeof text === 'string' && text.trim() !== ''
   if (type === 'json') return 'value' in block
   const isMedia = ['image', 'audio', 'video', 'file'].includes(String(type))
+  if (filename !== undefined && typeof filename !== 'string') return false
   return isMedia && typeof mediaType === 'string' && typeof data === 'string' && data !== ''
 }
 

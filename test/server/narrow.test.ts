@@ -538,6 +538,9 @@ const ROWS: Readonly<Record<string, Case | Readonly<Record<string, Case>>>> = {
   'GET /a2a/{agent}/.well-known/agent-card.json': ofAgent((target) => ({
     path: `/a2a/${target.agent('host')}/.well-known/agent-card.json`,
   })),
+  'GET /a2a/{agent}/v0.3/.well-known/agent-card.json': ofAgent((target) => ({
+    path: `/a2a/${target.agent('host')}/v0.3/.well-known/agent-card.json`,
+  })),
   'POST /a2a/{agent}': a2aMethods('/a2a/{agent}'),
   'POST /a2a/{agent}/': a2aMethods('/a2a/{agent}/'),
   'POST /a2a/{agent}/message:send': a2aSend('/message:send'),

@@ -140,7 +140,8 @@ class PromptWriter {
     const { url, data, mediaType } = sourceOf(block)
     const plain = url ?? data
     const tagged = url === undefined ? { type: 'data', data } : { type: 'url', url }
-    return { type: 'file', mediaType, data: this.version === 'v4' ? tagged : plain }
+    const named = block.filename === undefined ? {} : { filename: block.filename }
+    return { type: 'file', mediaType, data: this.version === 'v4' ? tagged : plain, ...named }
   }
 
   private flushAside(): void {

@@ -1,4 +1,5 @@
 import { InputError } from '../../base/error.ts'
+import type { Json } from '../../base/json.ts'
 import { int, list, type OptionRules, readOptions } from '../../base/options.ts'
 import { EventView } from '../../conversation/fields/view.ts'
 import { pages } from '../../conversation/pages.ts'
@@ -16,6 +17,8 @@ export interface RunLook extends RunTree {
   readonly owner: string | null
   /** The input that it was given. */
   readonly input: unknown
+  /** The attributes that its caller gave it; null for none. */
+  readonly attributes: { readonly [name: string]: Json } | null
   /** The `seq` of the last event of its tree. */
   readonly lastSeq: number
   /** The part of its limits that it has spent; null where it has none. */
@@ -48,7 +51,8 @@ export async function lookAtRun(store: Store, rootId: Id, runId: Id): Promise<Ru
     const run = runTreeOf(tree, runId)
     if (turn === undefined || run === undefined) return undefined
     const owner = tree.conversation(rootId)?.owner ?? null
-    return { ...run, rootId, owner, input: turn.input, lastSeq: tree.lastSeq(rootId), spend: turn.spend }
+    const { input, attributes, spend } = turn
+    return { ...run, rootId, owner, input, attributes, lastSeq: tree.lastSeq(rootId), spend }
   })
 }
 

@@ -4,6 +4,7 @@ import type { AgentInfo } from '../../doors/rows.ts'
 import { type Json, NotFoundError } from '../../index.ts'
 import { cardOf } from '../../surfaces/a2a/card.ts'
 import type { A2aAnswer, RestOperation } from '../../surfaces/a2a/endpoint.ts'
+import { olderCardOf } from '../../surfaces/a2a/older.ts'
 import type { A2aCaller } from '../../surfaces/a2a/request-handler.ts'
 import { AgentTasks } from '../../surfaces/a2a/tasks.ts'
 import type { PlainItem } from '../stream/frames.ts'
@@ -13,7 +14,7 @@ import { type Answer, NOTHING, PARSE_ERROR, type Route, type RouteCall } from '.
 const MESSAGE_BYTES = 10_000_000
 
 const JSON_TYPE = 'application/json'
-const VERSION = { 'A2A-Version': '`1.0`. A request without it speaks 0.3, which is not served.' }
+const VERSION = { 'A2A-Version': '`1.0`. A request without it speaks 0.3, which JSON-RPC alone serves.' }
 const TASK = { 200: { description: 'The answer, as A2A has it.', type: JSON_TYPE } }
 const FRAMES = { 200: { description: 'Updates of the task.', type: 'text/event-stream' } }
 const ERRORS = {
@@ -50,6 +51,16 @@ export const A2A_ROUTES: readonly Route[] = [
     headers: CARD_HEADERS,
     answers: CARD,
     handler: async (call) => cardAnswer(call, await agentOf(call)),
+  },
+  {
+    method: 'GET',
+    path: '/a2a/{agent}/v0.3/.well-known/agent-card.json',
+    scope: 'read',
+    summary: 'The card of an agent for peers that speak A2A 0.3, who talk to `/a2a/{agent}` too.',
+    params: { agent: 'name' },
+    headers: CARD_HEADERS,
+    answers: CARD,
+    handler: async (call) => cardAnswer(call, await agentOf(call), olderCardOf),
   },
   ...['/a2a/{agent}', '/a2a/{agent}/'].map(
     (path): Route => ({
@@ -225,8 +236,8 @@ async function defaultAgent({ runtime, server }: RouteCall): Promise<AgentInfo> 
   return found
 }
 
-function cardAnswer(call: RouteCall, agent: AgentInfo): Answer {
-  const text = JSON.stringify(cardOf(agent, placeOf(call)))
+function cardAnswer(call: RouteCall, agent: AgentInfo, form: typeof cardOf = cardOf): Answer {
+  const text = JSON.stringify(form(agent, placeOf(call)))
   const etag = `"${sha256(text).slice(0, 32)}"`
   const headers = {
     etag,

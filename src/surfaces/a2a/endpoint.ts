@@ -2,6 +2,7 @@
 
 import type { StreamResponse, TaskPushNotificationConfig } from '@a2a-js/sdk'
 import type { Json } from '../../index.ts'
+import { OLDER_VERSION, olderTransport, speaksOlder } from './older.ts'
 import { type A2aCaller, RowsHandler } from './request-handler.ts'
 import { type A2aSdk, loadSdk } from './sdk.ts'
 import { A2A_VERSION } from './wire.ts'
@@ -34,19 +35,20 @@ export class A2aEndpoint {
   /** Answers a message of JSON-RPC. */
   async rpc(version: string | null, body: Json, caller: A2aCaller): Promise<A2aAnswer> {
     const sdk = await this.load()
-    const { id, fault } = readEnvelope(body)
+    const { id, method, fault } = readEnvelope(body)
     if (fault !== undefined) return { status: 200, json: { jsonrpc: '2.0', id, error: fault } }
     const handler = new RowsHandler(sdk, caller)
-    if (!isServed(version)) return { status: 200, json: rpcError(sdk, id, versionError(sdk, version)) }
-    const transport = new sdk.server.JsonRpcTransportHandler(handler)
-    const answer = await transport.handle(
-      body as Record<string, unknown>,
-      new sdk.server.ServerCallContext({ requestedVersion: A2A_VERSION }),
-    )
+    const spoken = await transportFor(sdk, handler, { version, method })
+    const refuse = (error: unknown) => ({ jsonrpc: '2.0', id, error: spoken?.errorOf(error) })
+    if (spoken === undefined) {
+      const error = sdk.errors.toJsonRpcError(versionError(sdk, version))
+      return { status: 200, json: { jsonrpc: '2.0', id, error } }
+    }
+    const answer = await spoken.transport.handle(body as Record<string, unknown>, spoken.context)
     if (handler.refused !== undefined) throw handler.refused
     if (!(Symbol.asyncIterator in answer)) return { status: 200, json: answer }
-    return this.stream(handler, rpcFrames(sdk, answer, { id, caller }), (error) => {
-      return { status: 200, json: rpcError(sdk, id, error) }
+    return this.stream(handler, rpcFrames(answer, { refuse, caller }), (error) => {
+      return { status: 200, json: refuse(error) }
     })
   }
 
@@ -85,7 +87,20 @@ export class A2aEndpoint {
   }
 }
 
-/** A missing header means 0.3. */
+interface Asked {
+  readonly version: string | null
+  readonly method: string
+}
+
+/** The transport of JSON-RPC for the version that a request speaks; undefined where it is not served. */
+async function transportFor(sdk: A2aSdk, handler: RowsHandler, { version, method }: Asked) {
+  const contextOf = (requestedVersion: string) => new sdk.server.ServerCallContext({ requestedVersion })
+  if (speaksOlder(version, method)) return { ...(await olderTransport(handler)), context: contextOf(OLDER_VERSION) }
+  if (!isServed(version)) return undefined
+  const transport = new sdk.server.JsonRpcTransportHandler(handler)
+  return { transport, errorOf: (error: unknown) => sdk.errors.toJsonRpcError(error), context: contextOf(A2A_VERSION) }
+}
+
 function isServed(version: string | null): boolean {
   return version === A2A_VERSION
 }
@@ -97,6 +112,7 @@ function versionError({ errors }: A2aSdk, version: string | null): Error {
 
 interface Envelope {
   readonly id: string | number | null
+  readonly method: string
   readonly fault?: { readonly code: number; readonly message: string }
 }
 
@@ -107,24 +123,20 @@ function readEnvelope(body: Json): Envelope {
   const isNamed = id === null || typeof id === 'string' || (typeof id === 'number' && Number.isInteger(id))
   const isValid = isNamed && jsonrpc === '2.0' && typeof method === 'string' && method !== ''
   const known = isNamed ? (id as Envelope['id']) : null
-  if (isValid) return { id: known }
-  return { id: known, fault: { code: INVALID_REQUEST, message: 'This is no request of JSON-RPC 2.0.' } }
-}
-
-function rpcError({ errors }: A2aSdk, id: Envelope['id'], error: unknown): object {
-  return { jsonrpc: '2.0', id, error: errors.toJsonRpcError(error) }
+  if (isValid) return { id: known, method }
+  return { id: known, method: '', fault: { code: INVALID_REQUEST, message: 'This is no request of JSON-RPC 2.0.' } }
 }
 
 interface RpcCall {
-  readonly id: Envelope['id']
+  /** An error as the answer of its version. */
+  readonly refuse: (error: unknown) => object
   readonly caller: A2aCaller
 }
 
 /** The items of a stream as texts. An error in the middle is its last item. */
 async function* rpcFrames(
-  sdk: A2aSdk,
   items: AsyncGenerator<unknown, void, undefined>,
-  { id, caller }: RpcCall,
+  { refuse, caller }: RpcCall,
 ): AsyncGenerator<string> {
   let isBegun = false
   try {
@@ -135,7 +147,7 @@ async function* rpcFrames(
   } catch (error) {
     if (!isBegun) throw error
     caller.report(error)
-    yield JSON.stringify(rpcError(sdk, id, BROKEN))
+    yield JSON.stringify(refuse(BROKEN))
   }
 }
 

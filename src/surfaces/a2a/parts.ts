@@ -34,14 +34,14 @@ function valueIn(parts: readonly A2aPart[]): unknown {
   return json.ok ? json.value : part.text
 }
 
-function blockOf({ text, data, raw, url, mediaType = '' }: A2aPart): Block {
+function blockOf({ text, data, raw, url, mediaType = '', filename = '' }: A2aPart): Block {
   if (text !== undefined) return { type: 'text', text }
   if (data !== undefined) return { type: 'json', value: data }
   // A server that fetched what a caller names would fetch from inside.
   if (url !== undefined) throw unsupported('Files are sent as data: use raw instead of url.')
   if (raw === undefined) throw malformed('A part has neither text nor data nor a file.')
   if (!isTaken(mediaType)) throw unsupported(`This agent takes no ${mediaType || 'files without a media type'}.`)
-  return { type: kindOf(mediaType), mediaType, data: raw }
+  return { type: kindOf(mediaType), mediaType, data: raw, ...named(filename) }
 }
 
 function isTaken(mediaType: string): boolean {
@@ -64,8 +64,12 @@ function partOf(block: Block): A2aPart[] {
   if (block.type === 'reasoning') return []
   if (block.type === 'text') return [{ text: block.text }]
   if (block.type === 'json') return [{ data: block.value, mediaType: 'application/json' }]
-  const { data, mediaType } = block
-  return [/^https?:/i.test(data) ? { url: data, mediaType } : { raw: data, mediaType }]
+  const { data, mediaType, filename = '' } = block
+  return [{ ...(/^https?:/i.test(data) ? { url: data } : { raw: data }), mediaType, ...named(filename) }]
+}
+
+function named(filename: string): { readonly filename?: string } {
+  return filename === '' ? {} : { filename }
 }
 
 /** The parts of an answer as content: a text where they are texts. */
@@ -74,10 +78,10 @@ export function blocksOf(parts: readonly A2aPart[]): Content {
   return isText ? textIn({ parts }) : parts.map(blockIn)
 }
 
-function blockIn({ text, data, raw, url, mediaType = 'application/octet-stream' }: A2aPart): Block {
+function blockIn({ text, data, raw, url, mediaType = 'application/octet-stream', filename = '' }: A2aPart): Block {
   if (text !== undefined) return { type: 'text', text }
   return data === undefined
-    ? { type: kindOf(mediaType), mediaType, data: raw ?? url ?? '' }
+    ? { type: kindOf(mediaType), mediaType, data: raw ?? url ?? '', ...named(filename) }
     : { type: 'json', value: data }
 }
 

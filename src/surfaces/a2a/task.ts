@@ -68,16 +68,17 @@ export function metadataOf({ agent, outcome, usage, cancelRequested }: RunTree):
 
 /** A line of the conversation. */
 export interface SaidLine {
-  readonly nodeId: string
+  /** The id that its sender gave it, or that of its node. */
+  readonly messageId: string
   readonly isPeer: boolean
   readonly content: Content
 }
 
 export function historyOf({ taskId, contextId }: A2aPlace, lines: readonly SaidLine[]): A2aMessage[] {
-  return lines.flatMap(({ nodeId, isPeer, content }) => {
+  return lines.flatMap(({ messageId, isPeer, content }) => {
     const parts = partsOf(content)
     const role = isPeer ? ('ROLE_USER' as const) : ('ROLE_AGENT' as const)
-    return parts.length === 0 ? [] : [{ messageId: nodeId, role, parts, taskId, contextId }]
+    return parts.length === 0 ? [] : [{ messageId, role, parts, taskId, contextId }]
   })
 }
 

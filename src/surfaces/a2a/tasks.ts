@@ -48,6 +48,8 @@ export interface FollowedTask {
 }
 
 const MOST_LINES = 1_000
+/** The attribute of a run that holds the id of the message that began it, as the peer sent it. */
+const MESSAGE_ID = 'a2a.messageId'
 const CANCEL_WAIT_MS = 5_000
 
 export class AgentTasks {
@@ -71,6 +73,7 @@ export class AgentTasks {
       key: keyOf(this.agent, message),
       ...(contextId === '' ? {} : { conversationId: contextId }),
       ...(isTraceparent(traceparent) ? { traceparent } : {}),
+      attributes: { [MESSAGE_ID]: message.messageId },
     })
     await recorded(run)
     return { run, after: 0 }
@@ -144,10 +147,13 @@ export class AgentTasks {
 
   private async history({ runId, conversationId }: RunTree) {
     const nodes = await this.runtime.nodes(runId, { from: 0, limit: MOST_LINES })
-    const lines = nodes.flatMap(({ id: nodeId, kind, input, output, endedAt }): SaidLine[] => {
-      if (kind === 'user_message') return [{ nodeId, isPeer: true, content: input.content ?? '' }]
+    const { attributes } = await this.runtime.look(runId)
+    const sent = attributes?.[MESSAGE_ID]
+    const lines = nodes.flatMap(({ id, ordinal, kind, input, output, endedAt }): SaidLine[] => {
+      const messageId = ordinal === 0 && typeof sent === 'string' ? sent : id
+      if (kind === 'user_message') return [{ messageId, isPeer: true, content: input.content ?? '' }]
       if (kind !== 'agent_message' || endedAt === null) return []
-      return [{ nodeId, isPeer: false, content: output.content ?? '' }]
+      return [{ messageId: id, isPeer: false, content: output.content ?? '' }]
     })
     return historyOf({ taskId: runId, contextId: conversationId }, lines)
   }

@@ -2,7 +2,7 @@
 
 import type { Json } from '../../index.ts'
 
-/** The version of the protocol. A request that names none speaks 0.3, which is not served. */
+/** The version of the protocol. A request that names none speaks 0.3: see `older`. */
 export const A2A_VERSION = '1.0'
 
 /** Names, on cards, servers for which a message that arrives again is the same task. */
