@@ -113,6 +113,7 @@ function plain(text: string): string {
   return text
     .replaceAll(/[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/g, 'ID')
     .replaceAll(/lgt_[0-9a-f]{16}_[\w-]+/g, 'TOKEN')
+    .replaceAll(/\b[0-9a-f]{64}\b/g, 'HASH')
     .replaceAll(/\b[0-9a-f]{16}\b/g, 'TOKEN-ID')
     .replaceAll(SHORT_ID, 'id')
     .replaceAll(/note: .*/g, 'note: ...')

@@ -1,6 +1,5 @@
 // The route table. Router, validation, OpenAPI, the reference page and the attack matrix are made from it.
 
-import { METADATA_ROUTES } from '../identity/resource-metadata.ts'
 import { PAGE_ROUTES } from '../page/routes.ts'
 import { A2A_ROUTES } from '../surfaces/a2a.ts'
 import { AG_UI_ROUTES } from '../surfaces/ag-ui.ts'
@@ -13,6 +12,7 @@ import { CONVERSATION_ROUTES } from './conversations.ts'
 import { FEED_ROUTES } from './feed.ts'
 import { HISTORY_ROUTES } from './history.ts'
 import { INBOX_ROUTES } from './inbox.ts'
+import { METADATA_ROUTES } from './login.ts'
 import { NODE_ROUTES } from './nodes.ts'
 
 import { RUN_ROUTES } from './runs.ts'

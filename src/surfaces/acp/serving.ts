@@ -8,7 +8,7 @@
 import { randomUUID } from 'node:crypto'
 import path from 'node:path'
 import type { AgentApp, AgentContext, InitializeRequest, McpServer } from '@agentclientprotocol/sdk'
-import { VERSION as PACKAGE_VERSION } from '../../base/version.ts'
+import { VERSION as PACKAGE_VERSION } from '../../base/package/version.ts'
 import { costOf, modelInfo } from '../../doors/models.ts'
 import { MODES, type Mode } from '../../doors/recipe.ts'
 import { type AnyAgent, isLegateError, type RunOutcome, type ScopedRuntime } from '../../index.ts'

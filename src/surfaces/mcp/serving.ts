@@ -9,7 +9,7 @@
 import type { Server, ServerContext } from '@modelcontextprotocol/server'
 import { sha256 } from '../../base/hash.ts'
 import { canonicalJson } from '../../base/json.ts'
-import { VERSION } from '../../base/version.ts'
+import { VERSION } from '../../base/package/version.ts'
 import { mayStart } from '../../doors/grant.ts'
 import { isLegateError, type Json, LegateError } from '../../index.ts'
 import { hasTasks, INVALID_PARAMS, McpRefusal, TASKS } from './offer/client.ts'

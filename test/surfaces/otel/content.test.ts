@@ -122,6 +122,32 @@ test('a call of a model says what was asked and answered, in the forms of the co
   ])
 })
 
+test('bytes of files and thoughts of a model are in no span', async () => {
+  const setting = traced({ content: true })
+  const picture = { type: 'image', mediaType: 'image/png', data: 'BYTESOFAPICTURE' } as const
+  const thinker = agent({
+    name: 'thinker',
+    instructions: 'Think.',
+    model: scriptedModel(() => ({
+      blocks: [{ type: 'reasoning', text: 'a secret thought' }, { type: 'text', text: 'Seen.' }, picture],
+    })),
+  })
+  const run = setting.runtime.run(thinker, [{ type: 'text', text: 'Look.' }, picture])
+  await run.result
+  const written = JSON.stringify([
+    chats(setting),
+    [...(await fromRows(setting.runtime, run.id, { content: true })).values()],
+  ])
+
+  expect(written).toContain('Seen.')
+  expect(written).toContain('image/png')
+  expect(
+    chats(setting)
+      .map((one) => String(one['gen_ai.input.messages']) + String(one['gen_ai.output.messages']))
+      .join(),
+  ).not.toMatch(/BYTES|thought/)
+})
+
 test('settings, response and finish reason need no content', async () => {
   const setting = traced()
   await ran(setting)

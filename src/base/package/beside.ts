@@ -1,4 +1,4 @@
-import { messageOf } from './error.ts'
+import { messageOf } from '../error.ts'
 
 /**
  * Loads a package that a bundle cannot hold, because it has native parts or is loaded by its name. Throws what to install

@@ -2,7 +2,7 @@
 // there. Both are there only where the server takes tokens of a provider.
 
 import type { Scope } from '../../doors/grant.ts'
-import { NOT_FOUND, Problem } from '../problem/problem.ts'
+import { NotFoundError } from '../../index.ts'
 import { type Answer, json, type Route, type RouteCall } from '../table/route.ts'
 
 const WELL_KNOWN = '/.well-known/oauth-protected-resource'
@@ -23,7 +23,7 @@ export const METADATA_ROUTES: readonly Route[] = ['', MCP].map((resource) => ({
 }))
 
 function metadataOf({ origin, server }: RouteCall, resource: string): Answer {
-  if (server.issuer === null) throw new Problem('not_found', NOT_FOUND.detail)
+  if (server.issuer === null) throw new NotFoundError('not_found', 'Nobody logs in at a provider here.')
   return json({
     resource: `${origin}${resource}`,
     resource_name: 'Legate',
