@@ -1,5 +1,5 @@
 import { code, type OptionRules, oneOf, orJust, readOptions } from '../../base/options.ts'
-import { wantedVocabulary } from '../../base/vocabulary.ts'
+import { wantedVocabulary } from '../../base/package/vocabulary.ts'
 import type { Id, Turn } from '../../graph/rows.ts'
 import { look, lookWith } from '../../store/look.ts'
 import { notFound } from '../../store/not-found.ts'

@@ -22,7 +22,7 @@ import {
   type TracerProvider,
   trace,
 } from '@opentelemetry/api'
-import { wantedVocabulary } from '../../base/vocabulary.ts'
+import { wantedVocabulary } from '../../base/package/vocabulary.ts'
 import type { Inside, Span, SpanContent, SpanStart, Telemetry, Vocabulary } from '../../doors/hooks.ts'
 import { DefinitionError } from '../../index.ts'
 import { isGiven, withIds } from './ids.ts'
