@@ -217,6 +217,7 @@ const METHODS = {
     transcriptFor: [(o) => conversation.transcriptFor(lastNode(), o), { limitTurns: 'all' }],
     contextFor: [(o) => conversation.contextFor(lastNode(), o), { limitTurns: 'all' }],
     messagePage: [(o) => conversation.messagePage(o), { limit: 'all' }],
+    messagesPage: [(o) => conversation.messagesPage(o), { limit: 'all' }],
     eventPage: [(o) => conversation.eventPage(o), { types: 'all' }],
     audit: [(o) => conversation.audit(o), { verify: 'yes' }],
     mutate: [(o) => conversation.mutate(() => 1, o), { runId: 5 }],

@@ -171,7 +171,7 @@ const surface: Readonly<Record<string, Door>> = {
     values: 'ClientError approvalsOf connect emptyTree nodeOf nodesOf questionsOf reduceTree runOf treeOf usagesOf',
     types:
       'Answers CallOptions ChangeAnswer ClientStreamOptions ConnectOptions ConversationAnswer ConversationClient ' +
-      'EventsPageQuery EventsQuery FeedItem FeedOptions FeedPlace KeptOwner LegateClient LimitQuery MadeWebhook ' +
+      'EventsPageQuery EventsQuery FeedItem FeedOptions FeedPlace FromQuery KeptOwner LegateClient LimitQuery MadeWebhook ' +
       'MessagesQuery ModelUsage NodeAnswer Page ProblemAnswer QueryValues Reconnect RequestParts RunIds RunRequest ' +
       'ServerInfo StartedRun StoppedChat TokenRequest TreeApproval TreeAsked TreeNode TreeQuestion TreeState TreeWord ' +
       'UsageDays WebhookDelivery ' +

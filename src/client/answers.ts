@@ -72,7 +72,7 @@ export interface Answers {
   readonly FoundIds: FoundIds
   readonly Rows: TreeData
   readonly Trees: Page<'trees', TreeData>
-  readonly TreeEvents: TreeEvents & { readonly next: number | null }
+  readonly TreeEvents: TreeEvents
   readonly NodeInfo: NodeInfo
   readonly Request: ShownRequest
   readonly Inbox: Page<'items', InboxItem>

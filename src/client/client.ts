@@ -197,12 +197,12 @@ export class LegateClient {
   }
 
   /** The nodes that the model of a node sees. */
-  context(nodeId: Id, options: CallOptions = {}): Promise<Page<'nodes', NodeAnswer>> {
+  context(nodeId: Id, options: FromQuery & CallOptions = {}): Promise<Page<'nodes', NodeAnswer>> {
     return this.read(pathOf('/v1/nodes/{}/context', nodeId), options)
   }
 
   /** All versions of a node in its lane. */
-  versions(nodeId: Id, options: CallOptions = {}): Promise<Page<'nodes', NodeAnswer>> {
+  versions(nodeId: Id, options: FromQuery & CallOptions = {}): Promise<Page<'nodes', NodeAnswer>> {
     return this.read(pathOf('/v1/nodes/{}/versions', nodeId), options)
   }
 
@@ -212,7 +212,7 @@ export class LegateClient {
   }
 
   /** The requests that wait for a person. */
-  approvals(options: LimitQuery & CallOptions = {}): Promise<Page<'approvals', PendingApproval>> {
+  approvals(options: LimitQuery & FromQuery & CallOptions = {}): Promise<Page<'approvals', PendingApproval>> {
     return this.read('/v1/approvals', options)
   }
 
@@ -222,7 +222,7 @@ export class LegateClient {
   }
 
   /** The questions of agents that wait for a person. */
-  questions(options: LimitQuery & CallOptions = {}): Promise<Page<'questions', PendingQuestion>> {
+  questions(options: LimitQuery & FromQuery & CallOptions = {}): Promise<Page<'questions', PendingQuestion>> {
     return this.read('/v1/questions', options)
   }
 
@@ -242,7 +242,7 @@ export class LegateClient {
   }
 
   /** Everything that needs a person, the most urgent first. */
-  inbox(options: LimitQuery & CallOptions = {}): Promise<Page<'items', InboxItem>> {
+  inbox(options: LimitQuery & FromQuery & CallOptions = {}): Promise<Page<'items', InboxItem>> {
     return this.read('/v1/inbox', options)
   }
 
@@ -348,6 +348,12 @@ export class LegateClient {
 export interface LimitQuery {
   /** The most items. Default 50. */
   readonly limit?: number
+}
+
+/** Where a list goes on. */
+export interface FromQuery {
+  /** The `next` of the page before. */
+  readonly from?: number
 }
 
 /** Which days to sum up: the server's usual ones where you leave them out. */

@@ -17,6 +17,7 @@ export {
   connect,
   type EventsPageQuery,
   type EventsQuery,
+  type FromQuery,
   type LegateClient,
   type LimitQuery,
   type TokenRequest,

@@ -1,5 +1,7 @@
 import { InputError } from '../base/error.ts'
-import { anything, flag, list, number, type OptionRules, readOptions, text } from '../base/options.ts'
+import { fitting, jsonBytes } from '../base/json-bytes.ts'
+import { anything, flag, int, list, number, type OptionRules, readOptions, text } from '../base/options.ts'
+import { PageRoom } from '../base/room.ts'
 import {
   ancestorsOf,
   buildTranscript,
@@ -24,6 +26,8 @@ export interface TurnPageQuery {
   readonly afterRunId?: Id
   /** True: shows deleted nodes too. */
   readonly includeDeleted?: boolean
+  /** The most bytes of rows to read for the page, which has one turn in any case. Default: no limit. */
+  readonly maxBytes?: number
 }
 
 export interface TranscriptPage {
@@ -41,6 +45,15 @@ export interface MessagePageQuery {
   readonly before?: Id
   /** Newer messages than this one. */
   readonly after?: Id
+  /** The most bytes of rows to read for the page, which has one message in any case. Default: no limit. */
+  readonly maxBytes?: number
+}
+
+/** Messages of a conversation, oldest first. */
+export interface MessagePage {
+  readonly messages: readonly TranscriptLine[]
+  /** The `before` of the next page, or its `after` where the page was asked for with `after`; null where there is none. */
+  readonly next: Id | null
 }
 
 export interface EventPageQuery {
@@ -60,8 +73,9 @@ export const TURN_PAGE: OptionRules<TurnPageQuery> = {
   beforeRunId: text,
   afterRunId: text,
   includeDeleted: flag,
+  maxBytes: int(1),
 }
-const MESSAGE_PAGE: OptionRules<MessagePageQuery> = { limit: anything, before: text, after: text }
+const MESSAGE_PAGE: OptionRules<MessagePageQuery> = { limit: anything, before: text, after: text, maxBytes: int(1) }
 const EVENT_PAGE: OptionRules<EventPageQuery> = { limit: anything, after: number(), nodeId: text, types: list }
 
 function knownEvent(type: DurableEventType): DurableEventType {
@@ -76,6 +90,18 @@ function knownEvent(type: DurableEventType): DurableEventType {
  * The most turns read for one page of messages, and events for one page of events. A page may be shorter because of it.
  */
 const MOST_SCANNED = 2_000
+const NO_LIMIT = Number.POSITIVE_INFINITY
+
+interface MessagePlace {
+  /** The message on whose other side the page begins; undefined for the newest. */
+  readonly at: Node | undefined
+  readonly isForward: boolean
+}
+
+interface PageSize {
+  readonly most: number
+  readonly maxBytes: number
+}
 
 /**
  * The transcript of one conversation, page by page. It never reads more than the page needs, however long the
@@ -94,15 +120,33 @@ export class ConversationPages {
 
   transcript(query: TurnPageQuery): TranscriptPage {
     readOptions('transcript()', query, TURN_PAGE)
-    const turns = this.turns(query)
+    const { maxBytes } = query
+    const turns = maxBytes === undefined ? this.turns(query) : this.turnsWithin(query, new PageRoom(maxBytes))
     const lines = turns.map((turn) => this.linesOf(turn, query))
     const seen = turns.filter((_, at) => (lines[at]?.length ?? 0) > 0)
+    // Cursors name turns with lines; where a page ended at its bytes, the turns read are a page, whatever they show.
+    const named = maxBytes === undefined ? seen : turns
     return {
       runIds: seen.map(({ id }) => id),
-      beforeRunId: seen[0]?.id ?? null,
-      afterRunId: seen.at(-1)?.id ?? null,
+      beforeRunId: named[0]?.id ?? null,
+      afterRunId: named.at(-1)?.id ?? null,
       transcript: lines.flat(),
     }
+  }
+
+  /** The turns of a page whose rows fit: the newest of them, or, after a turn, the oldest. */
+  turnsWithin(query: TurnPageQuery, room: PageRoom): readonly Turn[] {
+    const limit = wholeNumber(query.limitTurns ?? CONTEXT_TURNS, 'limitTurns')
+    const isForward = query.afterRunId !== undefined
+    const found: Turn[] = []
+    for (let at = query; found.length < limit; ) {
+      const [turn] = this.turns({ ...at, limitTurns: 1 })
+      if (turn === undefined || !this.takeRows(turn, room)) break
+      if (isForward) found.push(turn)
+      else found.unshift(turn)
+      at = isForward ? { afterRunId: turn.id } : { beforeRunId: turn.id }
+    }
+    return found
   }
 
   /** The lines that led to a node, without its siblings: its causes within the latest turns. */
@@ -125,23 +169,35 @@ export class ConversationPages {
     return node === undefined ? [] : [...collectContext(this.tree, node, limitTurns), node]
   }
 
-  messages(query: MessagePageQuery): TranscriptLine[] {
-    const { limit = 50, before, after } = readOptions('messagePage()', query, MESSAGE_PAGE)
+  messages(query: MessagePageQuery): MessagePage {
+    const { limit = 50, before, after, maxBytes } = readOptions('messagePage()', query, MESSAGE_PAGE)
     onlyOneCursor(before, after)
-    const most = positiveNumber(limit, 'limit')
     const cursor = before ?? after
-    const at = cursor === undefined ? undefined : this.cursorNode(cursor)
-    const isForward = after !== undefined
-    const found: TranscriptLine[][] = []
-    let count = 0
+    const place = { at: cursor === undefined ? undefined : this.cursorNode(cursor), isForward: after !== undefined }
+    return this.messagesAt(place, { most: positiveNumber(limit, 'limit'), maxBytes: maxBytes ?? NO_LIMIT })
+  }
+
+  private messagesAt({ at, isForward }: MessagePlace, { most, maxBytes }: PageSize): MessagePage {
+    const [rows, shown] = [new PageRoom(maxBytes), new PageRoom(maxBytes)]
+    // In the order of reading, which is backward unless the page is one after a message.
+    const found: TranscriptLine[] = []
+    let scanned = 0
     for (const turn of this.scan(at, isForward)) {
+      scanned++
+      if (!this.takeRows(turn, rows) && found.length > 0) break
       const lines = beyond(this.linesOf(turn), at, isForward)
-      if (isForward) found.push(lines)
-      else found.unshift(lines)
-      count += lines.length
-      if (count >= most) break
+      found.push(...fitting(isForward ? lines : lines.reverse(), shown))
+      if (found.length >= most || shown.isFull) break
     }
-    return isForward ? found.flat().slice(0, most) : found.flat().slice(-most)
+    const hasMore = found.length >= most || rows.isFull || shown.isFull || scanned >= MOST_SCANNED
+    const page = found.slice(0, most)
+    const next = hasMore ? (page.at(-1)?.nodeId ?? null) : null
+    return { messages: isForward ? page : page.reverse(), next }
+  }
+
+  /** The rows of a turn take their bytes whole, though a page shows few of them: false where they do not fit. */
+  private takeRows(turn: Turn, room: PageRoom): boolean {
+    return room.left === NO_LIMIT || room.take(jsonBytes(this.tree.nodesOf(turn.id), room.left))
   }
 
   async events(store: Store, query: EventPageQuery): Promise<DurableEvent[]> {

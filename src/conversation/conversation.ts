@@ -19,12 +19,13 @@ import { look, treeLoaded } from '../store/look.ts'
 import { notFound } from '../store/not-found.ts'
 import type { Store } from '../store/store.ts'
 import { type Groups, groupStates, switchGroups } from '../tool/groups.ts'
-import {
+import type {
   ConversationPages,
-  type EventPageQuery,
-  type MessagePageQuery,
-  type TranscriptPage,
-  type TurnPageQuery,
+  EventPageQuery,
+  MessagePage,
+  MessagePageQuery,
+  TranscriptPage,
+  TurnPageQuery,
 } from './conversation-pages.ts'
 import { ConversationHistory, type HistoryHome, type HistoryParts, readObserved } from './history-handle.ts'
 import { type UsageQuery, type UsageStats, usageStats } from './usage-stats.ts'
@@ -83,7 +84,8 @@ export class ConversationHandle {
 
   /** Reads a page: of a large tree, only the turns that it needs are loaded. */
   private async page<T>(read: (pages: ConversationPages) => T): Promise<T> {
-    return look(this.store, this.rootId, (tree) => read(new ConversationPages(tree, this.id, this.ledger.kinds)))
+    const { ConversationPages: Pages } = await import('./conversation-pages.ts')
+    return look(this.store, this.rootId, (tree) => read(new Pages(tree, this.id, this.ledger.kinds)))
   }
 
   /** Reads its row and what belongs to it. Throws where the conversation was deleted. */
@@ -136,13 +138,19 @@ export class ConversationHandle {
 
   /** The visible messages, one by one. A page may be short where many of the scanned messages are hidden. */
   async messagePage(query: MessagePageQuery = {}): Promise<TranscriptLine[]> {
+    return [...(await this.messagesPage(query)).messages]
+  }
+
+  /** Like `messagePage`, with the cursor for the next page. */
+  async messagesPage(query: MessagePageQuery = {}): Promise<MessagePage> {
     return this.page((pages) => pages.messages(query))
   }
 
   /** Recorded events of this conversation, or of one node. */
   async eventPage(query: EventPageQuery = {}): Promise<DurableEvent[]> {
     const tree = await treeLoaded(this.store, this.rootId, (rows) => rows.conversation(this.id))
-    return new ConversationPages(tree, this.id, this.ledger.kinds).events(this.store, query)
+    const { ConversationPages: Pages } = await import('./conversation-pages.ts')
+    return new Pages(tree, this.id, this.ledger.kinds).events(this.store, query)
   }
 
   /** Checks its rows and delegations; with `repair`, returns the problems that remain. See `runtime.audit`. */

@@ -1,5 +1,6 @@
 import { InputError } from '../base/error.ts'
 import { after, type Later } from '../base/maybe.ts'
+import { PageRoom } from '../base/room.ts'
 import type { EventRow } from '../graph/event.ts'
 import type { Id } from '../graph/rows.ts'
 import type { Store } from '../store/store.ts'
@@ -11,12 +12,14 @@ export async function* pages(store: Store, rootId: Id, range: PageRange): AsyncG
   const { until = Number.POSITIVE_INFINITY } = range
   for (let after = range.after; after < until; ) {
     const most = Math.min(PAGE, until - after)
-    const events = await store.events(rootId, after, most)
+    const room = new PageRoom()
+    const events = await store.events(rootId, after, most, room)
     const last = events[events.length - 1]
     if (last === undefined) return
     after = last.seq
     yield events
-    if (events.length < most) return
+    if (events.length < most && !room.isFull) return
+    if (room.isFull) await othersRan()
   }
 }
 
@@ -25,12 +28,22 @@ export function takePages(store: Store, rootId: Id, range: PageRange & PageTaker
   const { until = Number.POSITIVE_INFINITY, take } = range
   if (range.after >= until) return undefined
   const most = Math.min(PAGE, until - range.after)
-  return after(store.events(rootId, range.after, most), (events) => {
+  const room = new PageRoom()
+  return after(store.events(rootId, range.after, most, room), (events) => {
     const last = events[events.length - 1]
     if (last === undefined) return undefined
-    const next = () => (events.length < most ? undefined : takePages(store, rootId, { after: last.seq, until, take }))
+    const goOn = () => takePages(store, rootId, { after: last.seq, until, take })
+    const next = () => {
+      if (room.isFull) return othersRan().then(goOn)
+      return events.length < most ? undefined : goOn()
+    }
     return after(take(events), next)
   })
+}
+
+/** Lets others run between pages that are full: to read each of them takes a while. */
+export function othersRan(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve))
 }
 
 interface PageTaker {

@@ -193,6 +193,8 @@ export interface TranscriptLine {
   readonly role: 'user' | 'agent'
   readonly text: string
   readonly state: Node['state']
+  /** Set where `text` is the beginning of a text that would fill a page: its size. `runtime.result(nodeId)` gives all of the text. */
+  readonly wholeBytes?: number
 }
 
 const LONGEST = 2_000

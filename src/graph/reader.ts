@@ -10,6 +10,7 @@
 
 import { isLegateError } from '../base/error.ts'
 import { after, type Later } from '../base/maybe.ts'
+import type { PageRoom } from '../base/room.ts'
 import type { EngineRow, StoredBlock } from './commit.ts'
 import type { EventRow } from './event.ts'
 import type { RootState } from './kinds.ts'
@@ -82,8 +83,11 @@ export interface Scans {
   engine(id: Id): Later<EngineRow | undefined>
   /** The earliest moment after `now` at which a pending node wakes, a waiting one continues or a running turn expires. */
   nextDue(now: number): Later<number | undefined>
-  /** Events of a tree with a sequence greater than `after`, in order. */
-  events(rootId: Id, after: number, limit: number): Later<readonly EventRow[]>
+  /**
+   * Events of a tree with a sequence greater than `after`, in order. With `room` a store that reads them from elsewhere
+   * gives only those of the first commits that fit, at least one: the room is full then.
+   */
+  events(rootId: Id, after: number, limit: number, room?: PageRoom): Later<readonly EventRow[]>
   /** Blocks that running nodes of a tree have streamed into a shared store: those after that number, in order. */
   blocks(rootId: Id, after: number): Later<readonly StoredBlock[]>
   /** Root conversations, newest first. */

@@ -1,8 +1,10 @@
 import type { Json } from '../base/json.ts'
 import { readOptions, record } from '../base/options.ts'
+import { PAGE_BYTES } from '../base/room.ts'
 import type { ConversationHandle } from '../conversation/conversation.ts'
 import type {
   EventPageQuery,
+  MessagePage,
   MessagePageQuery,
   TranscriptPage,
   TurnPageQuery,
@@ -20,6 +22,7 @@ import type { DurableEvent } from '../graph/event.ts'
 import type { Conversation, Id, Node } from '../graph/rows.ts'
 import type { OpenSession } from '../rules/delegation/session.ts'
 import type { ObservedMessage } from '../rules/turn/observe.ts'
+import type { NodePage } from './look/run-look.ts'
 
 /** On whose behalf a conversation is changed. */
 export interface OnBehalf {
@@ -76,24 +79,33 @@ export class ScopedConversation {
   }
 
   /** The visible lines of a page, with its turns and the cursors for the pages on both sides. */
-  transcriptPage(query: TurnPageQuery = {}): Promise<TranscriptPage> {
-    return this.handle.transcriptPage(query)
+  async transcriptPage(query: TurnPageQuery = {}): Promise<TranscriptPage> {
+    const { shortLine } = await import('../conversation/data/by-reference.ts')
+    const page = await this.handle.transcriptPage(bounded(query))
+    return { ...page, transcript: page.transcript.map(shortLine) }
   }
 
   /** The visible messages, one by one. */
-  messagePage(query: MessagePageQuery = {}): Promise<TranscriptLine[]> {
-    return this.handle.messagePage(query)
+  async messagePage(query: MessagePageQuery = {}): Promise<TranscriptLine[]> {
+    return [...(await this.messagesPage(query)).messages]
+  }
+
+  /** The visible messages, one by one, and the cursor for the next page. */
+  async messagesPage(query: MessagePageQuery = {}): Promise<MessagePage> {
+    const { shortLine } = await import('../conversation/data/by-reference.ts')
+    const { messages, next } = await this.handle.messagesPage(bounded(query))
+    return { messages: messages.map(shortLine), next }
   }
 
   /** The latest turns as messages for `useChat`, as `toUIMessages` of `legate/ai-sdk` gives them. */
   async uiMessages(query: UiPageQuery = {}): Promise<UiMessage[]> {
     const { toUIMessages } = await import('../conversation/ui/ui-message-stream.ts')
-    return toUIMessages(this.handle, query)
+    return toUIMessages(this.handle, bounded(query))
   }
 
-  /** The nodes that a node's model would see, and the node itself. */
-  contextFor(nodeId: Id, options: { readonly limitTurns?: number } = {}): Promise<Node[]> {
-    return this.handle.contextFor(nodeId, options)
+  /** The nodes that a node's model would see, and the node itself: those from a place on that fit into a page. */
+  async contextFor(nodeId: Id, { from = 0 }: { readonly from?: number } = {}): Promise<NodePage> {
+    return pageOfNodes(await this.handle.contextFor(nodeId), from)
   }
 
   /** Recorded events of this conversation, or of one node. */
@@ -116,9 +128,9 @@ export class ScopedConversation {
     return this.handle.history.lanes()
   }
 
-  /** All versions of a node in this lane, oldest first. */
-  versions(nodeId: Id): Promise<readonly Node[]> {
-    return this.handle.history.versions(nodeId)
+  /** All versions of a node in this lane, oldest first: those from a place on that fit into a page. */
+  async versions(nodeId: Id, { from = 0 }: { readonly from?: number } = {}): Promise<NodePage> {
+    return pageOfNodes(await this.handle.history.versions(nodeId), from)
   }
 
   /** Adds a message without starting a turn. */
@@ -133,4 +145,14 @@ export class ScopedConversation {
     this.require('history')
     await this.handle.closeSession(id)
   }
+}
+
+/** A page that a principal reads ends at 8 MB. */
+function bounded<Query extends { readonly maxBytes?: number }>(query: Query): Query {
+  return { ...query, maxBytes: Math.min(query.maxBytes ?? PAGE_BYTES, PAGE_BYTES) }
+}
+
+async function pageOfNodes(nodes: readonly Node[], from: number): Promise<NodePage> {
+  const { nodePage } = await import('./look/run-look.ts')
+  return nodePage(nodes, { from, limit: nodes.length })
 }

@@ -18,6 +18,7 @@ import type { PictureOptions } from '../audit/picture.ts'
 import type { Why } from '../audit/why.ts'
 import { DeniedError, NotFoundError } from '../base/error.ts'
 import type { Json } from '../base/json.ts'
+import { PAGE_BYTES } from '../base/room.ts'
 import type { ConversationHandle } from '../conversation/conversation.ts'
 import type { GraphData, GraphQuery } from '../conversation/data/graph-data.ts'
 import type { ConversationInfo, ListQuery, RunInfo, RunsQuery } from '../conversation/data/lists.ts'
@@ -53,12 +54,12 @@ import { look } from '../store/look.ts'
 import { missingError } from '../store/not-found.ts'
 import type { Store } from '../store/store.ts'
 import type { AgentInfo } from './look/agent-info.ts'
-import type { FoundIds, TreeEvents, TreesQuery } from './look/find.ts'
+import type { FoundIds, TreeEvents, TreesPage, TreesQuery } from './look/find.ts'
 import type { ProcessesQuery, ProcessInfo } from './look/process-info.ts'
 import type { ShownRequest } from './look/request-of.ts'
-import type { RunEventPage, RunEventQuery, RunLook } from './look/run-look.ts'
+import type { NodePage, RunEventPage, RunEventQuery, RunLook } from './look/run-look.ts'
 import { byCreation, byDay, byExpiry, bySince, byStart, SeenLists } from './look/seen-lists.ts'
-import type { TreeData } from './look/tree-data.ts'
+import type { TreeData, TreeQuery } from './look/tree-data.ts'
 import type { ResultWord, ScopedSettleWord, ScopedStart, ScopedStartOptions, ScopedWord } from './options.ts'
 import { type ConversationOptions, narrowedLayers, type OnBehalf, ScopedConversation } from './scoped-conversation.ts'
 import type { StoreOperations } from './store-operations.ts'
@@ -183,7 +184,7 @@ export class ScopedRuntime {
   /** The graph of a conversation or lane as data, page by page. */
   async graph(conversationId: Id, options: GraphQuery = {}): Promise<GraphData> {
     await this.enter('read', 'conversation', conversationId)
-    return this.parts.operations.graph(conversationId, options)
+    return this.parts.operations.graph(conversationId, { ...options, maxBytes: PAGE_BYTES })
   }
 
   /** A run and all below it in time. */
@@ -198,10 +199,11 @@ export class ScopedRuntime {
     return this.parts.otlp(id, options, this.may('read'))
   }
 
-  /** A node with its contents. */
+  /** A node with its contents; with the beginnings of texts that would fill a page. */
   async nodeInfo(nodeId: Id): Promise<NodeInfo> {
     await this.enter('read', 'node', nodeId)
-    return this.parts.operations.nodeInfo(nodeId)
+    const { shortInfo } = await import('../conversation/data/by-reference.ts')
+    return shortInfo(await this.parts.operations.nodeInfo(nodeId))
   }
 
   /** All of a node's result, or of its message, as text. */
@@ -249,8 +251,13 @@ export class ScopedRuntime {
     return runEventPage(this.parts.store, { rootId: id, runId }, query)
   }
 
-  /** The nodes of a run, by their place in it. */
+  /** The nodes of a run, by their place in it, as many as fit into 8 MB. */
   async nodes(runId: Id, page: { readonly from: number; readonly limit: number }): Promise<readonly Node[]> {
+    return (await this.nodePage(runId, page)).nodes
+  }
+
+  /** The nodes of a run, by their place in it, and where the next page begins. */
+  async nodePage(runId: Id, page: { readonly from: number; readonly limit: number }): Promise<NodePage> {
     const { id } = await this.enter('read', 'run', runId)
     const { nodesOfRun } = await import('./look/run-look.ts')
     return nodesOfRun(this.parts.store, { rootId: id, runId }, page)
@@ -270,34 +277,33 @@ export class ScopedRuntime {
     return look(this.parts.store, id, (tree) => tree.lastSeq(id))
   }
 
-  /** The rows of a tree as data, by the id of anything in it. */
-  async treeData(id: Id, nodes: 'all' | 'open' = 'all'): Promise<TreeData> {
+  /** The rows of a tree as data, by the id of anything in it, page by page. */
+  async treeData(id: Id, query: TreeQuery = {}): Promise<TreeData> {
     const root = await this.enter('read', 'conversation', id)
     const { readTreeData } = await import('./look/tree-data.ts')
-    return readTreeData(this.parts.store, root.id, nodes)
+    return readTreeData(this.parts.store, root.id, query)
   }
 
   /** The newest trees that the principal sees, or those with an open run, with their open nodes. */
-  async trees(query: TreesQuery): Promise<readonly TreeData[]> {
+  async trees(query: TreesQuery): Promise<TreesPage> {
     this.require('read')
     const { listTrees } = await import('./look/find.ts')
     return listTrees(this.parts.store, await this.placed(query), this.seen)
   }
 
   /** Recorded events of a tree, and what its running nodes have said so far. */
-  async treeEvents(id: Id, { after, limit }: { readonly after: number; readonly limit: number }): Promise<TreeEvents> {
+  async treeEvents(id: Id, query: { readonly after: number; readonly limit: number }): Promise<TreeEvents> {
     const root = await this.enter('read', 'conversation', id)
-    const { store } = this.parts
-    return { events: await store.events(root.id, after, limit), blocks: await store.blocks(root.id, 0) }
+    const { treeEventPage } = await import('./look/find.ts')
+    return treeEventPage(this.parts.store, root.id, query)
   }
 
   /** Finds ids by their ending: in all trees for a principal that sees everything, else in the newest 200 that it sees. */
   async find(ending: string): Promise<FoundIds> {
     this.require('read')
     const { findIds, findIn } = await import('./look/find.ts')
-    return seesEverything(this.principal)
-      ? findIds(this.parts.store, ending)
-      : findIn(await this.trees({ limit: 200 }), ending)
+    if (seesEverything(this.principal)) return findIds(this.parts.store, ending)
+    return findIn(async (query) => this.trees(query), ending)
   }
 
   /** A handle for a run. Its `cancel` needs the scope `cancel`. */

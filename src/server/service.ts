@@ -12,6 +12,7 @@ import type { Runtime } from '../index.ts'
 import { A2aEndpoint } from '../surfaces/a2a/endpoint.ts'
 import { McpEndpoint } from '../surfaces/mcp/http.ts'
 import { signingKey } from '../surfaces/mcp/signing-key.ts'
+import { LargeAnswers } from './defence/answers.ts'
 import { checkBodyHead, type JsonBody, readJson, readLines, UnreadableBody } from './defence/body.ts'
 import { corsHeaders, type OriginRules, preflightHeaders, securityHeaders } from './defence/origin.ts'
 import { isLarge, Turns } from './defence/turns.ts'
@@ -58,6 +59,8 @@ export interface Answered extends Answer {
   /** The path of its route; left out where there is none. */
   readonly route?: string
   readonly headers: Readonly<Record<string, string>>
+  /** To be called when all of a large answer was taken, or nobody takes more. */
+  readonly sent?: () => void
 }
 
 const MAX_BODY = 1_000_000
@@ -75,6 +78,7 @@ export class Service {
   private readonly headers: Readonly<Record<string, string>>
   private readonly gate: Gate
   private readonly turns: Turns = new Turns()
+  private readonly large: LargeAnswers = new LargeAnswers()
   private readonly server: ServerParts
   private readonly report: (error: unknown) => void
 
@@ -150,16 +154,22 @@ export class Service {
   private async answerUncounted(arrival: Arrival): Promise<Answered> {
     const { request } = arrival
     let route: string | undefined
+    let sent: (() => void) | undefined
     try {
       if (isPreflight(request)) return this.preflight(arrival)
       const passed = await this.gate.pass(arrival)
       route = passed.route.path
       const began = performance.now()
-      const answer = await this.call(arrival, passed)
+      const key = passed.identity.principal.id
+      const readsOnly = request.method === 'GET'
+      const asked = { key, address: `${key} ${arrival.url.pathname}`, signal: request.signal, readsOnly }
+      const answer = await this.large.make(asked, () => this.call(arrival, passed))
+      sent = answer.sent
       if (performance.now() - began > LONG_MS) await recheck(answer, passed.identity)
       if (answer.stream !== undefined) this.checkStream(answer, passed.identity)
       return { ...answer, route, identity: passed.identity, headers: { ...this.common(request), ...answer.headers } }
     } catch (error) {
+      sent?.()
       return { ...this.refusal(arrival, problemOf(error, this.report)), ...(route === undefined ? {} : { route }) }
     }
   }

@@ -45,6 +45,7 @@ const BY_ID: { readonly [call: string]: Call } = {
   look: (scoped, { run }) => scoped.look(run),
   eventPage: (scoped, { run }) => scoped.eventPage(run),
   nodes: (scoped, { run }) => scoped.nodes(run, { from: 0, limit: 10 }),
+  nodePage: (scoped, { run }) => scoped.nodePage(run, { from: 0, limit: 10 }),
   node: (scoped, { node }) => scoped.node(node),
   lastSeq: (scoped, { conversation }) => scoped.lastSeq(conversation),
   settle: (scoped, { node, seen }) => scoped.settle(node, { leave: true, seen }),
@@ -330,7 +331,7 @@ test('a principal sees and changes only trees of its agents', async () => {
     const ids = { run: run.id, conversation: run.conversationId, node, seen }
     expect((await told(() => call(narrow, ids), [])).code).toBe('not_found')
   }
-  const lists = [narrow.approvals(), narrow.runs(), narrow.conversations(), narrow.inbox(), narrow.trees({ limit: 9 })]
+  const lists = [narrow.approvals(), narrow.runs(), narrow.conversations(), narrow.inbox(), treesOf(narrow)]
   expect(await Promise.all(lists)).toEqual([[], [], [], [], []])
   expect((await narrow.find(run.id.slice(-8))).found).toEqual([])
   expect((await ann.find(run.id.slice(-8))).found).toHaveLength(1)
@@ -410,3 +411,7 @@ test('lists of a principal of one agent reach behind those of others', async () 
   expect((await narrow.runs({ limit: 2 })).map(({ agent: name }) => name)).toEqual(['wanted'])
   expect((await narrow.conversations({ limit: 2 })).map(({ agent: name }) => name)).toEqual(['wanted'])
 })
+
+async function treesOf(scoped: ReturnType<Runtime['as']>) {
+  return (await scoped.trees({ limit: 9 })).trees
+}

@@ -243,7 +243,7 @@ function asksOf({ runtime, store }: Opened, conversationId: Id, oldId: Id): Asks
     'the inbox': () => runtime.inbox(),
     'fields of all': async () => read((await runtime.attach(oldId)).fields(undefined, { agent: '*' })),
     'events with fields': async () => read((await runtime.attach(oldId)).events({ fields: true })),
-    'rows for a remote desk': () => readTreeData(store, conversationId, 'all'),
+    'rows for a remote desk': () => readTreeData(store, conversationId),
   }
 }
 

@@ -74,7 +74,7 @@ export const narrowLaws: readonly NarrowLaw[] = [
         expect(await found(other.runId)).toEqual([])
         expect(await narrow.find(lost.runId.slice(-10))).toEqual({ found: [], deleted: null })
         expect((await narrow.usageByDay(today())).map(({ agent: name }) => name)).toEqual(['clerk', 'clerk'])
-        expect((await narrow.trees({ limit: 1 })).map(({ rootId }) => rootId)).toEqual([own.conversationId])
+        expect((await narrow.trees({ limit: 1 })).trees.map(({ rootId }) => rootId)).toEqual([own.conversationId])
         expect(await failure(narrow.attach(lost.runId))).toEqual({
           ...(await failure(narrow.attach(UNKNOWN))),
           message: `There is no run ${lost.runId} in this store.`,

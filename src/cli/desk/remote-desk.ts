@@ -1,6 +1,6 @@
 // A server as a desk: see `desk.ts`. Everything goes through the API, as whoever the token stands for.
 
-import { ClientError, type LegateClient } from '../../client/index.ts'
+import { ClientError, type LegateClient, type Page, type QueryValues } from '../../client/index.ts'
 import {
   type AuditOptions,
   type AuditReport,
@@ -49,18 +49,18 @@ export class RemoteDesk implements Desk {
   }
 
   async approvals({ limit, after, runId }: Parameters<Desk['approvals']>[0] = {}): Promise<PendingApproval[]> {
-    const { approvals } = await this.page<'approvals', PendingApproval>('/v1/approvals')
+    const approvals = await this.page<'approvals', PendingApproval>('approvals', '/v1/approvals')
     const wanted = runId === undefined ? approvals : await this.below(approvals, runId)
     return pageAfter(wanted, limit, after && ((one) => one.nodeId === after.nodeId))
   }
 
   async questions({ limit, after }: Parameters<Desk['questions']>[0] = {}): Promise<PendingQuestion[]> {
-    const { questions } = await this.page<'questions', PendingQuestion>('/v1/questions')
+    const questions = await this.page<'questions', PendingQuestion>('questions', '/v1/questions')
     return pageAfter(questions, limit, after && ((one) => one.nodeId === after.nodeId))
   }
 
   async inbox({ limit, after, owner }: Parameters<Desk['inbox']>[0] = {}): Promise<InboxItem[]> {
-    const { items } = await this.page<'items', InboxItem>('/v1/inbox', owner === undefined ? {} : { owner })
+    const items = await this.page<'items', InboxItem>('items', '/v1/inbox', owner === undefined ? {} : { owner })
     const isLast = after && ((one: InboxItem) => one.runId === after.runId && one.nodeId === after.nodeId)
     return pageAfter(items, limit, isLast)
   }
@@ -72,8 +72,17 @@ export class RemoteDesk implements Desk {
     return approvals.filter((_, at) => roots[at] === rootId)
   }
 
-  private page<Name extends string, Item>(path: string, query: Readonly<Record<string, string>> = {}) {
-    return this.store.get<{ readonly [Key in Name]: readonly Item[] }>(path, { ...query, limit: PAGE })
+  /** The first items of a list, page by page where they do not fit into one. */
+  private async page<Name extends string, Item>(name: Name, path: string, query: QueryValues = {}): Promise<Item[]> {
+    const found: Item[] = []
+    for (let from = 0; found.length < PAGE; ) {
+      const limit = PAGE - found.length
+      const page = await this.store.get<Page<Name, Item>>(path, { ...query, limit, ...(from === 0 ? {} : { from }) })
+      found.push(...page[name])
+      if (typeof page.next !== 'number' || page[name].length >= limit) break
+      from = page.next
+    }
+    return found
   }
 
   /** The server names who says it. */

@@ -12,6 +12,8 @@ import { TreeCopy } from './tree-copy.ts'
 
 const FRESH_MS = 1_000
 const MOST_TREES = 200
+const MOST_NODES = 20_000
+const MOST_EVENTS = 1_000
 
 interface Kept {
   readonly at: number
@@ -73,7 +75,14 @@ export class RemoteRows implements DeskRows {
   }
 
   async newestTrees(query: { readonly limit: number; readonly before?: Id }): Promise<readonly DeskTree[]> {
-    const { trees } = await this.get<TreesAnswer>('/v1/trees', { ...query, limit: Math.min(query.limit, MOST_TREES) })
+    const trees: TreeData[] = []
+    for (let at: typeof query = query; ; ) {
+      const limit = Math.min(query.limit, MOST_TREES) - trees.length
+      const page = await this.get<TreesAnswer>('/v1/trees', { ...at, limit })
+      trees.push(...page.trees)
+      if (page.next === null || page.trees.length >= limit) break
+      at = { ...query, before: page.next }
+    }
     for (const data of trees) this.learn(data)
     return trees.map((data) => ({
       rootId: data.rootId,
@@ -88,12 +97,24 @@ export class RemoteRows implements DeskRows {
   }
 
   async openRoots(): Promise<readonly Turn[]> {
-    const { trees } = await this.get<TreesAnswer>('/v1/trees', { state: 'open', limit: MOST_TREES })
+    const trees = await this.openTrees()
     for (const data of trees) this.learn(data)
     return trees.flatMap(({ turns, conversations }) => {
       const own = new Set(conversations.filter(({ type }) => type === 'user').map(({ id }) => id))
       return turns.filter(({ state, conversationId }) => state !== 'ended' && own.has(conversationId))
     })
+  }
+
+  private async openTrees(): Promise<readonly TreeData[]> {
+    const found: TreeData[] = []
+    for (let before: QueryValues = {}; found.length < MOST_TREES; ) {
+      const query = { state: 'open', limit: MOST_TREES, ...before }
+      const { trees, next } = await this.get<TreesAnswer>('/v1/trees', query)
+      found.push(...trees)
+      if (next === null) return found
+      before = { before: next }
+    }
+    return found
   }
 
   async openTurns(limit: number, rootId?: Id): Promise<readonly Turn[]> {
@@ -108,13 +129,17 @@ export class RemoteRows implements DeskRows {
   }
 
   async events(rootId: Id, after: number, limit: number): Promise<TreeEvents['events']> {
-    const query = { after: Math.max(0, after), limit: Math.min(limit, 1_000) }
+    const query = { after: Math.max(0, after), limit: Math.min(limit, MOST_EVENTS) }
     return (await this.get<TreeEvents>(pathOf(rootId, '/events'), query)).events
   }
 
   async blocks(rootId: Id): Promise<TreeEvents['blocks']> {
     const last = (await this.dataOf(rootId))?.lastSeq ?? 0
-    return (await this.get<TreeEvents>(pathOf(rootId, '/events'), { after: last, limit: 1 })).blocks
+    for (let after = last; ; ) {
+      const { blocks, next } = await this.get<TreeEvents>(pathOf(rootId, '/events'), { after, limit: MOST_EVENTS })
+      if (next === null) return blocks
+      after = next
+    }
   }
 
   /** Who works on what is for the processes of the store to know. */
@@ -124,13 +149,30 @@ export class RemoteRows implements DeskRows {
 
   private async dataOf(id: Id): Promise<TreeData | undefined> {
     try {
-      const data = await this.get<TreeData>(pathOf(this.places.get(id) ?? id))
+      const data = await this.wholeTree(pathOf(this.places.get(id) ?? id))
       this.learn(data)
       return data
     } catch (error) {
       if (error instanceof ClientError && error.status === 404) return undefined
       throw error
     }
+  }
+
+  /** All pages of a tree; of a tree with too many nodes, what is open. */
+  private async wholeTree(path: string): Promise<TreeData> {
+    const first = await this.get<TreeData>(path)
+    const whole = { ...first, turns: [...first.turns], nodes: [...first.nodes] }
+    const [edges, links] = [[...first.edges], [...first.links]]
+    for (let after = first.next; after !== null; ) {
+      if (whole.nodes.length > MOST_NODES) return this.get<TreeData>(path, { nodes: 'open' })
+      const page: TreeData = await this.get<TreeData>(path, { after })
+      for (const row of page.turns) whole.turns.push(row)
+      for (const row of page.nodes) whole.nodes.push(row)
+      for (const row of page.edges) edges.push(row)
+      for (const row of page.links) links.push(row)
+      after = page.next
+    }
+    return { ...whole, edges, links, next: null }
   }
 
   /** Those that have claimed nodes in the trees that were read. */
@@ -161,6 +203,7 @@ const UNKNOWN_PROCESS = {
 
 interface TreesAnswer {
   readonly trees: readonly TreeData[]
+  readonly next: Id | null
 }
 
 function pathOf(id: Id, rest = ''): string {
@@ -168,5 +211,5 @@ function pathOf(id: Id, rest = ''): string {
 }
 
 function nothingOf(rootId: Id): TreeData {
-  return { rootId, lastSeq: 0, conversations: [], turns: [], nodes: [], edges: [], links: [], isCut: false }
+  return { rootId, lastSeq: 0, conversations: [], turns: [], nodes: [], edges: [], links: [], isCut: false, next: null }
 }

@@ -1,4 +1,6 @@
-import { anything, type OptionRules, readOptions, text } from '../../base/options.ts'
+import { jsonBytes } from '../../base/json-bytes.ts'
+import { anything, int, type OptionRules, readOptions, text } from '../../base/options.ts'
+import { PageRoom } from '../../base/room.ts'
 import type { Usage } from '../../graph/content.ts'
 import { type WaitingOn, waitOf } from '../../graph/kinds.ts'
 import { isDeleted, isReplaced, rangeOf } from '../../graph/lane.ts'
@@ -16,6 +18,8 @@ export interface GraphQuery {
   readonly turns?: number
   /** Turns older than this one. Default: the newest. */
   readonly before?: Id
+  /** The most bytes of rows to read for the page, which has one turn in any case. Default: no limit. */
+  readonly maxBytes?: number
 }
 
 /** A node of a graph, without its contents: `runtime.nodeInfo` has them. */
@@ -98,16 +102,16 @@ export interface GraphData {
   readonly seq: number
 }
 
-const QUERY: OptionRules<GraphQuery> = { turns: anything, before: text }
+const QUERY: OptionRules<GraphQuery> = { turns: anything, before: text, maxBytes: int(1) }
 
 /** Reads one page of a lane. It costs what the page holds, however long the lane is. */
 export async function graphOf(store: Store, id: Id, query: GraphQuery): Promise<GraphData> {
-  const { before } = readOptions('graph(conversationId, options)', query, QUERY)
+  const { before, maxBytes } = readOptions('graph(conversationId, options)', query, QUERY)
   const found = await lookWith(store, id, (tree) => {
     const row = tree.conversation(id)
     const cursor = before === undefined ? undefined : tree.turn(before)
     if (row === undefined || (before !== undefined && cursor?.laneId !== row.id)) return { row }
-    return { row, page: pageOf(tree, row, { limit: query.turns ?? 20, cursor }) }
+    return { row, page: pageOf(tree, row, { limit: query.turns ?? 20, cursor, maxBytes }) }
   })
   if (found.row === undefined) throw await notFound(store, 'conversation', id)
   // A tree goes whole: a run of this one was not deleted, and of another one nothing is said.
@@ -119,11 +123,14 @@ interface PagePlace {
   readonly limit: number
   /** Turns older than this one; undefined for the newest. */
   readonly cursor: Turn | undefined
+  readonly maxBytes: number | undefined
 }
 
-function pageOf(tree: TreeReader, row: Conversation, { limit, cursor }: PagePlace): GraphData {
+function pageOf(tree: TreeReader, row: Conversation, { limit, cursor, maxBytes }: PagePlace): GraphData {
   const last = (cursor?.ordinal ?? row.turnCount) - 1
-  const turns = last < 0 ? [] : tree.turnsOf(row.id, { last, limit: positiveNumber(limit, 'turns') })
+  const place = { last, limit: positiveNumber(limit, 'turns') }
+  const turns =
+    maxBytes === undefined ? turnsUpTo(tree, row.id, place) : fittingTurns(tree, row.id, { ...place, maxBytes })
   const nodes = turns.flatMap((turn) => nodesOf(tree, row, turn))
   const first = turns[0]
   return {
@@ -140,6 +147,27 @@ function pageOf(tree: TreeReader, row: Conversation, { limit, cursor }: PagePlac
     before: first === undefined || first.ordinal === 0 ? null : first.id,
     seq: tree.lastSeq(row.rootId),
   }
+}
+
+interface TurnPlace {
+  readonly last: number
+  readonly limit: number
+}
+
+function turnsUpTo(tree: TreeReader, id: Id, place: TurnPlace): readonly Turn[] {
+  return place.last < 0 ? [] : tree.turnsOf(id, place)
+}
+
+/** The newest of them whose rows fit, oldest first. */
+function fittingTurns(tree: TreeReader, id: Id, place: TurnPlace & { readonly maxBytes: number }): readonly Turn[] {
+  const room = new PageRoom(place.maxBytes)
+  const found: Turn[] = []
+  for (let { last } = place; found.length < place.limit; last = (found[0]?.ordinal ?? 0) - 1) {
+    const [turn] = turnsUpTo(tree, id, { last, limit: 1 })
+    if (turn === undefined || !room.take(jsonBytes(tree.nodesOf(turn.id), room.left))) break
+    found.unshift(turn)
+  }
+  return found
 }
 
 function turnOf({ lane }: Conversation, turn: Turn): GraphTurn {

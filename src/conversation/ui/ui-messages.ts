@@ -1,4 +1,5 @@
 import { type OptionRules, oneOf, readOptions } from '../../base/options.ts'
+import { PageRoom } from '../../base/room.ts'
 import { type Content, textOf } from '../../graph/content.ts'
 import { type EventRow, type RunEvent, toEvent } from '../../graph/event.ts'
 import { BUILT_IN_KINDS } from '../../graph/kinds.ts'
@@ -39,7 +40,9 @@ export async function uiMessagesOf(
   const { approvals = 'ask' } = readOptions('toUIMessages(conversation, query)', query, UI_PAGE)
   const answers = await look(store, rootId, (tree) => {
     const row = tree.conversation(id)
-    const turns = new ConversationPages(tree, id, BUILT_IN_KINDS).turns(query)
+    const talk = new ConversationPages(tree, id, BUILT_IN_KINDS)
+    const turns =
+      query.maxBytes === undefined ? talk.turns(query) : talk.turnsWithin(query, new PageRoom(query.maxBytes))
     if (row === undefined) return []
     return turns.map((turn) => new Answer(tree, row, { turn, asks: approvals === 'ask' }))
   })

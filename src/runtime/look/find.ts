@@ -1,4 +1,7 @@
 import { isLegateError } from '../../base/error.ts'
+import { fitting, jsonBytes } from '../../base/json-bytes.ts'
+import { PageRoom } from '../../base/room.ts'
+import { othersRan } from '../../conversation/pages.ts'
 import type { StoredBlock } from '../../graph/commit.ts'
 import type { EventRow } from '../../graph/event.ts'
 import { unlessTampered } from '../../graph/reader.ts'
@@ -7,7 +10,7 @@ import type { Tombstone } from '../../store/archive.ts'
 import { look } from '../../store/look.ts'
 import type { Store } from '../../store/store.ts'
 import type { SeenLists } from './seen-lists.ts'
-import { readTreeData, type TreeData } from './tree-data.ts'
+import { readTreeInShort, type TreeData } from './tree-data.ts'
 
 /** The ids that have a certain ending. */
 export interface FoundIds {
@@ -31,7 +34,24 @@ export interface TreesQuery {
 /** Recorded events of a tree, and the blocks of its running nodes. */
 export interface TreeEvents {
   readonly events: readonly EventRow[]
+  /** On the last page only, and as many as fit into 8 MB. */
   readonly blocks: readonly StoredBlock[]
+  /** The `after` of the next page; null where the record has no more now. */
+  readonly next: number | null
+}
+
+/** Reads one page of the record of a tree. */
+export async function treeEventPage(
+  store: Store,
+  rootId: Id,
+  { after, limit }: { readonly after: number; readonly limit: number },
+): Promise<TreeEvents> {
+  const room = new PageRoom()
+  const read = await store.events(rootId, after, limit, room)
+  const events = fitting(read, new PageRoom())
+  const hasMore = room.isFull || events.length < read.length || events.length >= limit
+  if (hasMore) return { events, blocks: [], next: events.at(-1)?.seq ?? null }
+  return { events, blocks: fitting(await store.blocks(rootId, 0), new PageRoom()), next: null }
 }
 
 const MOST_FOUND = 100
@@ -42,16 +62,29 @@ export async function findIds(store: Store, ending: string): Promise<FoundIds> {
   return { found, deleted: found.length > 0 ? null : await findDeleted(store, ending) }
 }
 
-/** Finds ids by their ending in some trees. */
-export function findIn(trees: readonly TreeData[], ending: string): FoundIds {
+const MOST_LOOKED_AT = 200
+
+/** Finds ids by their ending in the newest trees of a list. */
+export async function findIn(list: (query: TreesQuery) => Promise<TreesPage>, ending: string): Promise<FoundIds> {
+  const found: FoundIds['found'][number][] = []
+  for (let [looked, before]: [number, Id | null] = [0, null]; looked < MOST_LOOKED_AT; ) {
+    const page: TreesPage = await list({ limit: MOST_LOOKED_AT - looked, ...(before === null ? {} : { before }) })
+    found.push(...idsIn(page.trees, ending))
+    if (page.next === null || found.length >= MOST_FOUND) break
+    looked += page.trees.length
+    before = page.next
+  }
+  return { found: found.slice(0, MOST_FOUND), deleted: null }
+}
+
+function idsIn(trees: readonly TreeData[], ending: string): FoundIds['found'][number][] {
   const ids = (type: FoundIds['found'][number]['type'], rows: readonly { readonly id: Id }[]) =>
     rows.flatMap(({ id }) => (id.endsWith(ending) ? [{ id, type }] : []))
-  const found = trees.flatMap(({ conversations, turns, nodes }) => [
+  return trees.flatMap(({ conversations, turns, nodes }) => [
     ...ids('conversation', conversations),
     ...ids('turn', turns),
     ...ids('node', nodes),
   ])
-  return { found: found.slice(0, MOST_FOUND), deleted: null }
 }
 
 async function findDeleted(store: Store, ending: string): Promise<FoundIds['deleted']> {
@@ -63,17 +96,37 @@ async function findDeleted(store: Store, ending: string): Promise<FoundIds['dele
   return null
 }
 
-/** Lists trees with their open nodes. Trees that were changed from outside are left out. */
-export async function listTrees(store: Store, query: TreesQuery, seen: SeenLists): Promise<readonly TreeData[]> {
+/** Trees with their open nodes. */
+export interface TreesPage {
+  readonly trees: readonly TreeData[]
+  /** The `before` of the next page; null where there is none. */
+  readonly next: Id | null
+}
+
+/** Lists trees with their open nodes, until the page is full. Trees that were changed from outside are left out. */
+export async function listTrees(store: Store, query: TreesQuery, seen: SeenLists): Promise<TreesPage> {
+  const room = new PageRoom()
   const trees: TreeData[] = []
-  for (const { id } of await listedRoots(store, query, seen)) {
-    try {
-      trees.push(await readTreeData(store, id, 'open'))
-    } catch (error) {
-      if (!isLegateError(error, 'tampered')) throw error
-    }
+  const roots = await listedRoots(store, query, seen)
+  for (const { id } of roots) {
+    const data = await unlessAltered(readTreeInShort(store, id))
+    if (data === undefined) continue
+    if (!room.take(jsonBytes(data, room.left))) break
+    trees.push(data)
+    // Of a tree with long texts as many are read as fit into a page: others come in between.
+    await othersRan()
   }
-  return trees
+  const hasMore = room.isFull || roots.length >= query.limit
+  return { trees, next: hasMore ? (trees.at(-1)?.rootId ?? null) : null }
+}
+
+async function unlessAltered<T>(read: Promise<T>): Promise<T | undefined> {
+  try {
+    return await read
+  } catch (error) {
+    if (!isLegateError(error, 'tampered')) throw error
+    return undefined
+  }
 }
 
 /** A root as lists read it. */
@@ -86,9 +139,23 @@ interface ListedRoot {
 function listedRoots(store: Store, query: TreesQuery, seen: SeenLists): Promise<readonly ListedRoot[]> {
   const newestFirst = (a: ListedRoot, b: ListedRoot) => b.createdAt - a.createdAt
   return query.isOpen === true
-    ? seen.filtered(query, (owned) => openRoots(store, owned), newestFirst)
+    ? openRootsSeen(store, query, seen)
     : seen.listed(query, (owned) => newestRoots(store, owned), newestFirst)
 }
+
+/** The open ones by their ids, the newest first: whoever reads on asks for those before one. */
+async function openRootsSeen(store: Store, query: TreesQuery, seen: SeenLists): Promise<ListedRoot[]> {
+  const { before, limit, ...rest } = query
+  const byId = (a: ListedRoot, b: ListedRoot) => (a.id < b.id ? 1 : -1)
+  const most = before === undefined ? limit : MOST_OPEN
+  const roots = await seen.filtered({ ...rest, limit: most }, (owned) => openRoots(store, owned), byId)
+  return roots
+    .filter(({ id }) => before === undefined || id < before)
+    .sort(byId)
+    .slice(0, limit)
+}
+
+const MOST_OPEN = 10_000
 
 async function newestRoots(store: Store, { limit, owner, before }: TreesQuery): Promise<ListedRoot[]> {
   const of = { ...(owner === undefined ? {} : { owner }), ...(before === undefined ? {} : { before }) }

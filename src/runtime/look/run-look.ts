@@ -1,6 +1,9 @@
 import { InputError } from '../../base/error.ts'
 import type { Json } from '../../base/json.ts'
+import { jsonBytes } from '../../base/json-bytes.ts'
 import { int, list, type OptionRules, readOptions } from '../../base/options.ts'
+import { PageRoom } from '../../base/room.ts'
+import { shortNode } from '../../conversation/data/by-reference.ts'
 import { EventView } from '../../conversation/fields/view.ts'
 import { pages } from '../../conversation/pages.ts'
 import { type RunTree, runTreeOf } from '../../conversation/tree.ts'
@@ -70,12 +73,14 @@ export async function runEventPage(
   }))
   const from = Math.max(after, begin)
   const events: DurableEvent[] = []
+  const room = new PageRoom()
   for await (const rows of pages(store, rootId, { after: from })) {
     await onceLoaded(() => view.prepare(rows))
     for (const row of rows) {
       const event = view.show(toEvent(row)) as DurableEvent | undefined
       if (event === undefined || wanted?.has(event.type) === false) continue
-      if (events.length === limit) return { events, next: events.at(-1)?.seq ?? null }
+      if (events.length === limit || !room.take(jsonBytes(event, room.left)))
+        return { events, next: events.at(-1)?.seq ?? null }
       events.push(event)
     }
   }
@@ -96,7 +101,28 @@ export async function nodesOfRun(
   store: Store,
   { rootId, runId }: { readonly rootId: Id; readonly runId: Id },
   page: { readonly from: number; readonly limit: number },
-): Promise<readonly Node[]> {
-  const nodes = await look(store, rootId, (tree) => tree.nodesOf(runId))
-  return nodes.slice(page.from, page.from + page.limit)
+): Promise<NodePage> {
+  return nodePage(await look(store, rootId, (tree) => tree.nodesOf(runId)), page)
+}
+
+/** A part of a list of nodes that ends at 8 MB. A node that would fill a page has the beginnings of its texts. */
+export interface NodePage {
+  readonly nodes: readonly Node[]
+  /** The `from` of the next page; null where there is none. */
+  readonly next: number | null
+}
+
+export function nodePage(
+  all: readonly Node[],
+  { from, limit }: { readonly from: number; readonly limit: number },
+): NodePage {
+  const room = new PageRoom()
+  const nodes: Node[] = []
+  for (const node of all.slice(from, from + limit)) {
+    const short = shortNode(node)
+    if (!room.take(jsonBytes(short, room.left))) break
+    nodes.push(short)
+  }
+  const next = from + nodes.length
+  return { nodes, next: next < all.length ? next : null }
 }

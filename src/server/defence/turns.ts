@@ -14,17 +14,18 @@ interface Queue {
   readonly waiting: (() => void)[]
 }
 
-/** Large bodies of one principal, a few at a time: reading and keeping them takes the time of everybody. */
+/** Large requests or answers of one principal, a few at a time: to read, keep and send them takes the time and memory of everybody. */
 export class Turns {
   private readonly queues: Map<string, Queue> = new Map()
+  private readonly atOnce: number
+
+  constructor(atOnce: number = MOST_AT_ONCE) {
+    this.atOnce = atOnce
+  }
 
   /** Does the work when it is its turn. Refuses where too many wait. */
   async take<Done>(key: string, work: (read: () => void) => Promise<Done>): Promise<Done> {
-    const queue = this.queues.get(key) ?? { busy: 0, waiting: [] }
-    this.queues.set(key, queue)
-    if (queue.busy < MOST_AT_ONCE) queue.busy++
-    else await wait(queue)
-    const pass = once(() => this.pass(key, queue))
+    const pass = this.enterNow(key) ?? (await this.enter(key))
     let timer: NodeJS.Timeout | undefined
     try {
       return await work(() => {
@@ -34,6 +35,29 @@ export class Turns {
       clearTimeout(timer)
       pass()
     }
+  }
+
+  /** Has somebody a turn of this key? */
+  isBusy(key: string): boolean {
+    return this.queues.has(key)
+  }
+
+  /** Begins a turn now, and gives what ends it; undefined where others have theirs. */
+  enterNow(key: string): (() => void) | undefined {
+    const queue = this.queues.get(key) ?? { busy: 0, waiting: [] }
+    if (queue.busy >= this.atOnce) return undefined
+    this.queues.set(key, queue)
+    queue.busy++
+    return once(() => this.pass(key, queue))
+  }
+
+  /** Waits for a turn, and gives what ends it. Refuses where too many wait, and rejects when who waits has left. */
+  async enter(key: string, signal?: AbortSignal): Promise<() => void> {
+    const queue = this.queues.get(key)
+    const now = this.enterNow(key)
+    if (now !== undefined || queue === undefined) return now ?? (() => undefined)
+    await wait(queue, this.atOnce, signal)
+    return once(() => this.pass(key, queue))
   }
 
   /** Gives the turn to the next one that waits. */
@@ -55,12 +79,27 @@ export function isLarge(headers: Headers): boolean {
   return length === null ? headers.has('transfer-encoding') : Number(length) > LARGE_BYTES
 }
 
-function wait({ waiting }: Queue): Promise<void> {
+function wait({ waiting }: Queue, atOnce: number, signal: AbortSignal | undefined): Promise<void> {
   if (waiting.length >= MOST_WAITING) {
     const headers = { 'retry-after': '2', connection: 'close' }
-    throw new Problem('too_many', `${MOST_AT_ONCE + MOST_WAITING} of your large requests are being read.`, headers)
+    throw new Problem('too_many', `${atOnce + MOST_WAITING} of your large requests are under way.`, headers)
   }
-  return new Promise((resolve) => waiting.push(resolve))
+  return new Promise((resolve, reject) => {
+    const begin = () => {
+      signal?.removeEventListener('abort', leave)
+      resolve()
+    }
+    const leave = () => {
+      const at = waiting.indexOf(begin)
+      // Whoever has left the queue has a turn already, and finds out by himself.
+      if (at < 0) return
+      waiting.splice(at, 1)
+      reject(signal?.reason)
+    }
+    waiting.push(begin)
+    signal?.addEventListener('abort', leave, { once: true })
+    if (signal?.aborted === true) leave()
+  })
 }
 
 function once(run: () => void): () => void {

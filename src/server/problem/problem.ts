@@ -1,6 +1,8 @@
 // Problems: the answer to everything that goes wrong, in the form of RFC 9457.
 //
-// Stays true:
+// Owns:      how an error becomes an answer: its code, its status, and what its caller is told.
+// Called by: everything that refuses a request; `service` and `stream/reader` for errors that were thrown.
+// Must stay true:
 // - What belongs to another owner and what does not exist give the same bytes: a 404 tells nothing about its id.
 // - Of an error that is not ours nothing is told but that there was one.
 

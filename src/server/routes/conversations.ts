@@ -182,13 +182,17 @@ export const CONVERSATION_ROUTES: readonly Route[] = [
       before: { type: 'string', description: 'Messages older than this one.' },
       after: { type: 'string', description: 'Messages newer than this one.' },
     },
-    answers: { 200: answer('Messages', 'The messages, oldest first.') },
+    answers: {
+      200: answer(
+        'Messages',
+        'The messages, oldest first. `next` is the `before` (or `after`) of the page that follows.',
+      ),
+    },
     handler: async (call) => {
       const { query } = call
       const conversation = await call.runtime.conversation(param(call))
       const cursors = { before: query.text('before'), after: query.text('after') }
-      const messages = await conversation.messagePage({ limit: query.number('limit') ?? 50, ...given(cursors) })
-      return json({ messages, next: null })
+      return json(await conversation.messagesPage({ limit: query.number('limit') ?? 50, ...given(cursors) }))
     },
   },
   {

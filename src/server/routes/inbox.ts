@@ -1,6 +1,6 @@
 import type { ScopedRuntime } from '../../index.ts'
 import { json, NOTHING, type Route } from '../table/route.ts'
-import { answer, bodyOf, bodySchema, DONE, FLAG, given, LIMIT, param, TEXT } from './parts.ts'
+import { answer, bodyOf, bodySchema, DONE, FLAG, FROM, given, LIMIT, listPart, param, TEXT } from './parts.ts'
 
 const ANSWERED = { ...DONE, 409: { description: 'Somebody answered before, or it asks for something else now.' } }
 
@@ -23,13 +23,12 @@ export const INBOX_ROUTES: readonly Route[] = [
     path: '/v1/inbox',
     scope: 'read',
     summary: 'Everything that needs a person: approvals, questions, uncertain calls, failed and stalled runs.',
-    query: { owner: { type: 'string', description: 'Only what belongs to this owner.' }, limit: LIMIT },
+    query: { owner: { type: 'string', description: 'Only what belongs to this owner.' }, limit: LIMIT, from: FROM },
     answers: { 200: answer('Inbox', 'The items, the most urgent first.') },
-    handler: async ({ runtime, query }) =>
-      json({
-        items: await runtime.inbox({ ...given({ owner: query.text('owner') }), limit: query.number('limit') ?? 50 }),
-        next: null,
-      }),
+    handler: async (call) => {
+      const owner = given({ owner: call.query.text('owner') })
+      return json(await listPart(call, (limit) => call.runtime.inbox({ ...owner, limit })))
+    },
   },
   {
     method: 'POST',
@@ -56,10 +55,12 @@ export const INBOX_ROUTES: readonly Route[] = [
     path: '/v1/approvals',
     scope: 'approve',
     summary: 'The requests that wait for a person, those that expire first before the others.',
-    query: { limit: LIMIT },
+    query: { limit: LIMIT, from: FROM },
     answers: { 200: answer('Approvals', 'The requests.') },
-    handler: async ({ runtime, query }) =>
-      json({ approvals: await runtime.approvals({ limit: query.number('limit') ?? 50 }), next: null }),
+    handler: async (call) => {
+      const { items, next } = await listPart(call, (limit) => call.runtime.approvals({ limit }))
+      return json({ approvals: items, next })
+    },
   },
   {
     method: 'POST',
@@ -93,12 +94,14 @@ export const INBOX_ROUTES: readonly Route[] = [
     summary: 'The questions of agents that wait for a person.',
     query: {
       limit: LIMIT,
+      from: FROM,
       outside: { type: 'boolean', description: 'Also calls that wait for who executes them.' },
     },
     answers: { 200: answer('Questions', 'The questions.') },
-    handler: async ({ runtime, query }) => {
-      const limit = query.number('limit') ?? 50
-      return json({ questions: await runtime.questions({ limit, outside: query.flag('outside') }), next: null })
+    handler: async (call) => {
+      const outside = call.query.flag('outside')
+      const { items, next } = await listPart(call, (limit) => call.runtime.questions({ limit, outside }))
+      return json({ questions: items, next })
     },
   },
   {

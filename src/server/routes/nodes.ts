@@ -1,5 +1,6 @@
-import { json, type Route } from '../table/route.ts'
-import { answer, nodeView, param } from './parts.ts'
+import type { Node } from '../../doors/rows.ts'
+import { json, type Route, type RouteCall } from '../table/route.ts'
+import { answer, FROM, nodeView, param } from './parts.ts'
 import { requestOf } from './runs.ts'
 
 const RESULT = { description: 'The text.', type: 'text/plain' }
@@ -21,11 +22,11 @@ export const NODE_ROUTES: readonly Route[] = [
     scope: 'read',
     summary: 'The nodes that the model of a node sees.',
     params: { id: 'id' },
+    query: { from: FROM },
     answers: { 200: answer('Nodes', 'The nodes, oldest first.') },
     handler: async (call) => {
       const { id, laneId } = await call.runtime.node(param(call))
-      const nodes = await (await call.runtime.conversation(laneId)).contextFor(id)
-      return json({ nodes: nodes.map(nodeView), next: null })
+      return json(viewOf(await (await call.runtime.conversation(laneId)).contextFor(id, fromOf(call))))
     },
   },
   {
@@ -43,11 +44,11 @@ export const NODE_ROUTES: readonly Route[] = [
     scope: 'read',
     summary: 'All versions of a node in its lane.',
     params: { id: 'id' },
+    query: { from: FROM },
     answers: { 200: answer('Nodes', 'The versions, oldest first.') },
     handler: async (call) => {
       const { id, laneId } = await call.runtime.node(param(call))
-      const nodes = await (await call.runtime.conversation(laneId)).versions(id)
-      return json({ nodes: nodes.map(nodeView), next: null })
+      return json(viewOf(await (await call.runtime.conversation(laneId)).versions(id, fromOf(call))))
     },
   },
   {
@@ -93,4 +94,12 @@ function partOf(bytes: Buffer, range: string | null) {
   if (first > last) return { status: 416, headers: { 'content-range': `bytes */${bytes.length}` } }
   const part = { 'content-range': `bytes ${first}-${last}/${bytes.length}` }
   return { status: 206, bytes: bytes.subarray(first, last + 1), headers: { ...HEADERS, ...part } }
+}
+
+function fromOf({ query }: RouteCall) {
+  return { from: query.number('from') ?? 0 }
+}
+
+function viewOf({ nodes, next }: { readonly nodes: readonly Node[]; readonly next: number | null }) {
+  return { nodes: nodes.map(nodeView), next }
 }

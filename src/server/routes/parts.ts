@@ -1,5 +1,7 @@
 // Parts that rows of the table share: forms of answers, parts of queries and bodies, and views of rows.
 
+import { fitting } from '../../base/json-bytes.ts'
+import { PageRoom } from '../../base/room.ts'
 import type { Answers, ConversationAnswer, NodeAnswer } from '../../client/index.ts'
 import type { Conversation, Node } from '../../doors/rows.ts'
 import type { AnswerForm, QuerySchema, RouteCall, RouteQuery } from '../table/route.ts'
@@ -19,6 +21,27 @@ export const LIMIT: QuerySchema = {
   minimum: 1,
   maximum: 1_000,
   default: 50,
+}
+
+/** Where a list without a cursor of its own goes on. */
+export const FROM: QuerySchema = {
+  type: 'integer',
+  description: 'The place of the first item: the `next` of the page before.',
+  minimum: 0,
+  maximum: 100_000,
+  default: 0,
+}
+
+/** A part of a list that is read from its beginning: as many items as the caller wants and as fit into 8 MB. */
+export async function listPart<Item>(
+  { query }: Pick<RouteCall, 'query'>,
+  read: (limit: number) => Promise<readonly Item[]>,
+): Promise<{ readonly items: readonly Item[]; readonly next: number | null }> {
+  const [from, limit] = [query.number('from') ?? 0, query.number('limit') ?? 50]
+  const found = await read(from + limit)
+  const items = fitting(found.slice(from), new PageRoom())
+  const end = from + items.length
+  return { items, next: items.length > 0 && (end < found.length || items.length === limit) ? end : null }
 }
 
 /** The query of lists of runs and conversations. */

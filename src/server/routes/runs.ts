@@ -216,8 +216,8 @@ export const RUN_ROUTES: readonly Route[] = [
     handler: async (call) => {
       const from = call.query.number('from') ?? 0
       const limit = call.query.number('limit') ?? 200
-      const nodes = await call.runtime.nodes(param(call), { from, limit })
-      return json({ nodes: nodes.map(nodeView), next: nodes.length < limit ? null : from + limit })
+      const { nodes, next } = await call.runtime.nodePage(param(call), { from, limit })
+      return json({ nodes: nodes.map(nodeView), next })
     },
   },
   {

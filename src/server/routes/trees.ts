@@ -45,8 +45,7 @@ export const TREE_ROUTES: readonly Route[] = [
       const limit = query.number('limit') ?? 50
       const isOpen = query.text('state') === 'open'
       const parts = given({ owner: query.text('owner'), before: query.text('before') })
-      const trees = await runtime.trees({ ...parts, limit, isOpen })
-      return json({ trees, next: isOpen || trees.length < limit ? null : (trees.at(-1)?.rootId ?? null) })
+      return json(await runtime.trees({ ...parts, limit, isOpen }))
     },
   },
   {
@@ -57,9 +56,13 @@ export const TREE_ROUTES: readonly Route[] = [
     params: { id: 'id' },
     query: {
       nodes: { type: 'string', description: 'All nodes, or the open ones.', enum: ['all', 'open'], default: 'all' },
+      after: { type: 'string', description: 'The `next` of the page before.' },
     },
     answers: { 200: answer('Rows', 'Conversations, turns, nodes, edges and links.') },
-    handler: async (call) => json(await call.runtime.treeData(param(call), call.query.text('nodes') as 'all')),
+    handler: async (call) => {
+      const nodes = call.query.text('nodes') as 'all' | 'open'
+      return json(await call.runtime.treeData(param(call), { nodes, ...given({ after: call.query.text('after') }) }))
+    },
   },
   {
     method: 'GET',
@@ -75,8 +78,7 @@ export const TREE_ROUTES: readonly Route[] = [
     handler: async (call) => {
       const { query } = call
       const [after, limit] = [query.number('after') ?? 0, query.number('limit') ?? 500]
-      const { events, blocks } = await call.runtime.treeEvents(param(call), { after, limit })
-      return json({ events, blocks, next: events.length < limit ? null : (events.at(-1)?.seq ?? null) })
+      return json(await call.runtime.treeEvents(param(call), { after, limit }))
     },
   },
 ]

@@ -53,6 +53,7 @@ export function memoryReader(tables: () => Tables, writes?: () => number): Local
     engines: () => [...tables().engines.values()],
     engine: (id) => tables().engines.get(id),
     nextDue: (now) => nextDue(tables(), now),
+    // They are in memory already: a page holds none of them twice.
     events: (rootId, after, limit) => {
       const first = Math.max(0, Math.floor(after))
       return (

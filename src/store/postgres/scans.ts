@@ -1,4 +1,5 @@
 import { parseOwnJson } from '../../base/json.ts'
+import type { PageRoom } from '../../base/room.ts'
 import type { EngineRow } from '../../graph/commit.ts'
 import type { AwaitingQuery, RootsQuery, RunnableQuery, Scans, StoreReader } from '../../graph/reader.ts'
 import type { Conversation, Id, Node, Turn } from '../../graph/rows.ts'
@@ -34,6 +35,8 @@ const NEXT_DUE = `SELECT least((SELECT min(due) FROM @.rows WHERE queue = 't' AN
 const EVENTS = `WITH tree AS (SELECT t FROM @.trees WHERE root_id = $1)
   SELECT seq, events, n FROM @.commits WHERE t = (SELECT t FROM tree) AND seq > $2 AND events <> '[]' AND seq <= coalesce(
     (SELECT min(seq) FROM @.commits WHERE t = (SELECT t FROM tree) AND seq >= $2::bigint + $3), 2147483647) ORDER BY seq, n LIMIT $3`
+const EVENT_SIZES = `SELECT seq, octet_length(events) FROM @.commits WHERE t = (SELECT t FROM @.trees WHERE root_id = $1) AND seq > $2
+  AND octet_length(events) > 2 ORDER BY seq, n LIMIT $3`
 const CONVERSATIONS = `${ROWS} WHERE letter = 'c' AND id > $1 AND ($2::bytea IS NULL OR root_id = $2) ORDER BY id LIMIT $3`
 const FIND_IDS = `SELECT id, letter::text FROM @.rows WHERE letter IN ('c', 't', 'n') AND right(@.id_text(id), length($1)) = $1
   ORDER BY strpos('ctn', letter::text) LIMIT $2`
@@ -73,6 +76,13 @@ export function postgresScans(database: Database): PostgresScans {
     const [row] = await ask(ROOT_OF, [keyOf(id)])
     return row === undefined ? undefined : { rootId: idOf(row[0]), owner: unescapedOrNull(row[1]) }
   }
+  /** How many events come before the first commit that does not fit. */
+  const fittingEvents = async ([rootId, after, limit]: readonly [Id, number, number], room: PageRoom) => {
+    const from = Math.max(0, Math.floor(after))
+    const sizes = await ask(EVENT_SIZES, [keyOf(rootId), from, limit])
+    const at = sizes.findIndex(([, bytes]) => !room.take(Number(bytes)))
+    return at < 0 ? limit : Number(sizes[at - 1]?.[0]) - from
+  }
   return {
     ownerOf,
     rootOf: async (id) => (await ownerOf(id))?.rootId,
@@ -90,8 +100,9 @@ export function postgresScans(database: Database): PostgresScans {
       const [row] = await ask(NEXT_DUE, [now])
       return row?.[0] == null ? undefined : Number(row[0])
     },
-    events: async (rootId, after, limit) => {
-      const most = bound(limit)
+    events: async (rootId, after, limit, room) => {
+      const wanted = bound(limit)
+      const most = room === undefined ? wanted : Math.min(wanted, await fittingEvents([rootId, after, wanted], room))
       const found = await ask(EVENTS, [keyOf(rootId), Math.max(0, Math.floor(after)), most])
       const events = found.flatMap(([seq, text]) => unpackEvents(longText(String(text), [rootId]), Number(seq)))
       return events.filter(({ seq }) => seq > after).slice(0, most)

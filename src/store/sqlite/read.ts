@@ -1,5 +1,6 @@
 import { isId } from '../../base/id.ts'
 import { parseOwnJson } from '../../base/json.ts'
+import type { PageRoom } from '../../base/room.ts'
 import type { EngineRow, LiveBlock } from '../../graph/commit.ts'
 import type { EventRow } from '../../graph/event.ts'
 import { isOpen, rootState } from '../../graph/kinds.ts'
@@ -454,12 +455,14 @@ function bodyText(columns: SqlRow | undefined): string | undefined {
 
 /** Reads the events of a tree after a number. The cost is that of the result, wherever in the log it is. */
 function readEvents(graph: SqliteGraph, read: RunQuery) {
-  return (rootId: Id, after: number, limit: number): EventRow[] => {
+  return (rootId: Id, after: number, limit: number, room?: PageRoom): EventRow[] => {
     const tail = graph.tail(rootId)
     if (tail === undefined || after >= tail.seq) return []
     const first = tail.tree * COMMITS_PER_TREE
     const last = after < 1 ? first : commitBefore(read, tail, after)
-    const commits = read((db) => db.all(EVENTS, [last, first + COMMITS_PER_TREE, bound(limit)]))
+    const all = first + COMMITS_PER_TREE
+    const end = room === undefined ? all : fittingEnd(read, [last, all, bound(limit)], room)
+    const commits = read((db) => db.all(EVENTS, [last, end, bound(limit)]))
     const events = commits.flatMap(([seq, text, n]) => {
       try {
         return unpackEvents(textOf(text), Number(seq))
@@ -469,6 +472,12 @@ function readEvents(graph: SqliteGraph, read: RunQuery) {
     })
     return events.filter(({ seq }) => seq > after).slice(0, Math.max(0, limit))
   }
+}
+
+/** The number of the first commit whose events do not fit; without one, the number after all commits. */
+function fittingEnd(read: RunQuery, range: readonly [number, number, number], room: PageRoom): number {
+  const sizes = read((db) => db.all(EVENT_SIZES, [...range]))
+  return Number(sizes.find(([, bytes]) => !room.take(Number(bytes)))?.[0] ?? range[1])
 }
 
 /**
@@ -495,3 +504,4 @@ function commitBefore(read: RunQuery, { tree, commit }: Tail, after: number): nu
 
 const SEQ = 'SELECT seq FROM commits WHERE n <= ? AND n >= ? ORDER BY n DESC LIMIT 1'
 const EVENTS = `SELECT seq, CAST(events AS BLOB), n FROM commits WHERE n > ? AND n < ? AND events <> '[]' ORDER BY n LIMIT ?`
+const EVENT_SIZES = `SELECT n, octet_length(events) FROM commits WHERE n > ? AND n < ? AND octet_length(events) > 2 ORDER BY n LIMIT ?`

@@ -57,7 +57,7 @@ export class AgUiThread {
   /** Does what the client wants, and gives the stream that follows. Throws what no run could be started for. */
   async post(input: RunInput): Promise<AsyncGenerator<AgUiEvent>> {
     const id = await this.runtime.conversationIdFor(this.place.agent, this.place.threadId)
-    const before = (await unlessMissing(this.runtime.treeData(id))) ?? null
+    const before = (await unlessMissing(this.runtime.treeData(id, { newest: true }))) ?? null
     try {
       const open = before === null ? [] : this.interruptsIn(before, id)
       if (before !== null && open.length > 0) return this.told(await this.answer({ before, open }, input))
@@ -139,7 +139,7 @@ export class AgUiThread {
 
   /** The interrupts of a run that does nothing else any more; null where it does, or nobody here can answer. */
   private async parkedIn(run: Run): Promise<Parked | null> {
-    const data = await this.runtime.treeData(run.conversationId)
+    const data = await this.runtime.treeData(run.conversationId, { newest: true })
     const interrupts = this.interruptsIn(data, run.conversationId)
     return interrupts.length === 0 ? null : { data, interrupts }
   }

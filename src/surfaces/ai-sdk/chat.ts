@@ -118,7 +118,7 @@ export class Chat {
     if (asks.length === 0 || !asks.every(({ on }) => on === 'approval' || on === 'question')) return false
     const id = await this.id()
     const sight = { principalId: this.runtime.principal.id, approves: this.sight === 'ask' }
-    const open = interruptsOf(await this.runtime.treeData(id), id, sight)
+    const open = interruptsOf(await this.runtime.treeData(id, { nodes: 'open' }), id, sight)
     const nodeIds = new Set(open.flatMap(({ reason, nodeId }) => (reason === 'input_required' ? [] : [nodeId])))
     return asks.every(({ nodeId }) => nodeIds.has(nodeId))
   }

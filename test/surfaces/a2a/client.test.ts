@@ -1,4 +1,4 @@
-import { agent, createRuntime, type Runtime } from 'legate'
+import { agent, createRuntime, type Runtime, tool } from 'legate'
 import { a2aAgent } from 'legate/a2a'
 import { serve } from 'legate/server'
 import { scriptedModel } from 'legate/testing'
@@ -137,6 +137,45 @@ test('a yes goes back with what was shown: to a request that was answered there 
   await runtime.answer(await asked(third), { text: 'Yes.' })
   expect((await run.result).text).toContain('Done.')
   expect(isDone()).toBe(true)
+})
+
+test('a request that is too long to be shown whole can only be denied here (I11)', async () => {
+  const sent: string[] = []
+  const send = tool({
+    description: 'Sends.',
+    input: z.object({ text: z.string() }),
+    execute: ({ text }) => {
+      sent.push(text)
+      return 'Sent.'
+    },
+  })
+  const sender = agent({
+    name: 'sender',
+    instructions: '',
+    tools: { send },
+    grant: { use: ['tool:*', 'model:*'], ask: ['tool:send'] },
+    model: scriptedModel(({ messages }) => {
+      const last = messages.at(-1)
+      if (last?.role === 'tool') return `It said: ${JSON.stringify(last.content)}`
+      return { calls: [{ name: 'send', input: { text: `${'x'.repeat(9_000)} and more` } }] }
+    }),
+  })
+  const server = await serve(runtimeFor({ agents: [sender] }), {
+    port: 0,
+    localToken: false,
+    authenticate: () => PERSON,
+  })
+  onTestFinished(() => server.close())
+  const runtime = runtimeFor()
+  const run = runtime.run(hostOf(a2aAgent({ name: 'expert', url: `${server.url}/a2a/sender` })), 'Go.')
+
+  const { nodeId, text } = await question(runtime)
+  expect(text).toContain('too long to be shown whole here, so any answer here denies it')
+  expect(text).not.toContain('Answer yes or no')
+  await runtime.answer(nodeId, { text: 'Yes.' })
+
+  expect((await run.result).status).toBe('completed')
+  expect(sent).toEqual([])
 })
 
 test('a cancelled run, and one whose time is over, cancels the remote task', async () => {

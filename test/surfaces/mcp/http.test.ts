@@ -20,18 +20,20 @@ const publish = tool({
 })
 
 /** Publishes once and says how it went. */
-function publisher(name: string, grant: object) {
+function publisher(name: string, grant: object, what: string = name) {
   const model = scriptedModel(({ messages }) => {
     const last = messages.at(-1)
     return last?.role === 'tool'
       ? `It said: ${JSON.stringify(last.content)}`
-      : { calls: [{ name: 'publish', input: { what: name } }] }
+      : { calls: [{ name: 'publish', input: { what } }] }
   })
   return agent({ name, description: 'Publishes.', instructions: 'Publish.', model, tools: { publish }, grant })
 }
 
 const writer = publisher('writer', { use: ['tool:publish'] })
 const careful = publisher('careful', { use: ['tool:publish'], ask: ['tool:publish'] })
+/** What it publishes does not fit into a form. */
+const lengthy = publisher('lengthy', { use: ['tool:publish'], ask: ['tool:publish'] }, `${'x'.repeat(5_000)} and more`)
 
 const host = agent({
   name: 'host',
@@ -84,7 +86,7 @@ const asker = agent({
   reply: async (_, { ask }) => `You like ${await ask('Which colour?')}.`,
 })
 
-const agents = [writer, careful, host, adder, lengths, recaller, sleeper, asker]
+const agents = [writer, careful, lengthy, host, adder, lengths, recaller, sleeper, asker]
 const ANN: Principal = { id: 'ann', scopes: ['start', 'read', 'cancel', 'approve', 'approve:always'] }
 const EVE: Principal = { id: 'eve', scopes: ['start', 'read', 'cancel'] }
 
@@ -112,7 +114,7 @@ test('an agent is a tool with its own schemas, and its result has its value', as
   const client = await clientOf(await opened(), ANN)
   const { tools } = await client.listTools()
   const byName = new Map(tools.map((one) => [one.name, one]))
-  expect([...byName.keys()].slice(0, 8)).toEqual(agents.map(({ name }) => name).sort())
+  expect([...byName.keys()].slice(0, agents.length)).toEqual(agents.map(({ name }) => name).sort())
   expect(byName.get('adder')).toMatchObject({
     description: 'Adds.',
     inputSchema: { properties: { a: { type: 'number' }, b: { type: 'number' } }, required: ['a', 'b'] },
@@ -186,6 +188,25 @@ test('a request at depth 2 is put to the person of a caller who may approve, and
   expect(textIn(result)).toContain('Done by another.')
   expect(asked).toEqual([expect.stringMatching(/^host > careful wants to do tool:publish/)])
   expect(published).toEqual(['careful'])
+})
+
+test('a request that a form cannot show whole is shown and can only be denied there (I11)', async () => {
+  const setting = await opened()
+  published.length = 0
+  const asked: { said: string; decisions: unknown }[] = []
+  const client = await clientOf(setting, ANN, (said, schema) => {
+    asked.push({ said, decisions: schema?.properties?.['decision'] })
+    return asked.length === 1
+      ? { action: 'accept', content: { decision: 'allow_once' } }
+      : { action: 'accept', content: { decision: 'deny' } }
+  })
+  expect(textIn(await client.callTool({ name: 'lengthy', arguments: { message: 'Go.' } }))).toContain('It said')
+  expect(asked.length).toBeGreaterThan(1)
+  expect(asked[0]).toMatchObject({
+    said: expect.stringContaining('too long to be shown whole here, so it can only be denied here'),
+    decisions: { enum: ['deny'] },
+  })
+  expect(published).toEqual([])
 })
 
 test('a client of the older revision is asked in its session, which is nobody else’s', async () => {

@@ -93,10 +93,19 @@ function Exactness({ shown: { isChanged, isHooked } }: { readonly shown: ShownRe
   )
 }
 
+async function summariesIn(nodeId: string) {
+  const found: NodeAnswer[] = []
+  for (let from: string | number | null = 0; typeof from === 'number'; ) {
+    const page: Awaited<ReturnType<typeof client.context>> = await client.context(nodeId, from === 0 ? {} : { from })
+    found.push(...page.nodes.filter(isSummary))
+    from = page.next
+  }
+  return found
+}
+
 /** Which summaries the model read instead of what they stand for. */
 function Summaries({ nodeId }: { readonly nodeId: string }): ReactNode {
-  const nodes = useRequest(`context ${nodeId}`, async () => (await client.context(nodeId)).nodes).value ?? []
-  const summaries = nodes.filter(isSummary)
+  const summaries = useRequest(`context ${nodeId}`, () => summariesIn(nodeId)).value ?? []
   return summaries.map((node) => (
     <div key={node.id} className="msg-fold">
       <div className="msg-h">

@@ -299,15 +299,25 @@ function asksIn(message: A2aMessage | undefined): readonly RemoteAsk[] {
     // With the hash in the question, an answer to an earlier request is never sent for a later one that reads the same.
     const name = typeof seen === 'string' ? ` (request ${seen})` : ''
     const what = `The remote agent wants to do ${String(request)}: ${String(reason)}\n${JSON.stringify(input)}`
-    const shown = `${what.slice(0, 8_000)}\nAnswer yes or no${name}.`
-    return [{ text: shown, toPart: (said) => ({ data: { ...about, allow: isYes(said), reason: said } }) }]
+    if (what.length <= LONGEST_SHOWN) {
+      const shown = `${what}\nAnswer yes or no${name}.`
+      return [{ text: shown, toPart: (said) => ({ data: { ...about, allow: isYes(said), reason: said } }) }]
+    }
+    const shown = `${what.slice(0, LONGEST_SHOWN)}... (${what.length} characters)\n${NOT_WHOLE}${name}`
+    return [{ text: shown, toPart: (said) => ({ data: { ...about, allow: false, reason: said } }) }]
   })
   if (named.length > 0) return named
   const text = textIn({ parts }).trim()
-  return [
-    { text: text === '' ? 'The remote agent needs input.' : text.slice(0, 8_000), toPart: (said) => ({ text: said }) },
-  ]
+  if (text.length <= LONGEST_SHOWN) {
+    return [{ text: text === '' ? 'The remote agent needs input.' : text, toPart: (said) => ({ text: said }) }]
+  }
+  const shown = `${text.slice(0, LONGEST_SHOWN)}... (${text.length} characters)\n${NOT_WHOLE}`
+  return [{ text: shown, toPart: () => ({ text: 'No. The question was too long to be shown whole to a person.' }) }]
 }
+
+const LONGEST_SHOWN = 8_000
+const NOT_WHOLE =
+  'It is too long to be shown whole here, so any answer here denies it: allow it at the remote server, in `legate approvals` or on its page, before you answer.'
 
 function isYes(said: string | null): boolean {
   return /^\s*(?:yes|y|allow|ok)\b/i.test(said ?? '')

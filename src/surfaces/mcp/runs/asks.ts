@@ -4,6 +4,7 @@
 //   - A key names the node and what it asks: an answer to one request can never count for another. The hash that goes with a word
 //     is the one that came back from the client.
 //   - What cannot be read as an answer leaves the request open, and the person is not asked for it again in this call.
+//   - A request that is too long to be shown whole is listed, and nobody can allow it here.
 
 import type { Json, PendingApproval, PendingQuestion, ScopedRuntime } from '../../../index.ts'
 
@@ -39,14 +40,23 @@ export function askText({ kind, of }: Ask): string {
   const who = of.path.join(' > ')
   if (kind === 'question') return `${who} asks: ${of.text}`
   const input = JSON.stringify(of.input) ?? ''
-  const shown =
-    input.length > LONGEST_INPUT ? `${input.slice(0, LONGEST_INPUT)}... (${input.length} characters)` : input
+  const shown = isWhole(of) ? input : `${input.slice(0, LONGEST_INPUT)}... (${input.length} characters)\n${NOT_WHOLE}`
   return `${who} wants to do ${of.request}. ${of.reason}\n${shown}`
 }
 
-function form({ kind }: Ask, mayAlways: boolean): object {
+/** Says where a request can be allowed that is not shown whole. */
+export const NOT_WHOLE =
+  'It is too long to be shown whole here, so it can only be denied here: `legate approvals` and the page show all of it.'
+
+/** Is all of a request shown? */
+export function isWhole({ input }: Pick<PendingApproval, 'input'>): boolean {
+  return (JSON.stringify(input) ?? '').length <= LONGEST_INPUT
+}
+
+function form({ kind, of }: Ask, mayAlways: boolean): object {
   if (kind === 'question') return object({ answer: { type: 'string', title: 'Answer' } }, ['answer'])
-  const decisions = ['allow_once', ...(mayAlways ? ['allow_here'] : []), 'deny']
+  const yes = ['allow_once', ...(mayAlways ? ['allow_here'] : [])]
+  const decisions = [...(isWhole(of) ? yes : []), 'deny']
   const decision = {
     type: 'string',
     title: 'Decision',
@@ -72,12 +82,19 @@ export function readAnswers(asks: readonly Ask[], answers: Readonly<Record<strin
   const read = Object.entries(answers).flatMap(([key, response]) => {
     const [nodeId = '', seen = ''] = key.split('.')
     const ask = asks.find(({ of }) => of.nodeId === nodeId)
-    return ask === undefined ? [] : [{ nodeId, word: readForm(ask.kind, response, seen), isShown: askKey(ask) === key }]
+    if (ask === undefined) return []
+    const word = readForm(ask.kind, response, seen)
+    const isBlind = word !== undefined && saysYes(word) && ask.kind === 'approval' && !isWhole(ask.of)
+    return [{ nodeId, word: isBlind ? undefined : word, isShown: askKey(ask) === key }]
   })
   return {
     words: read.flatMap(({ nodeId, word }) => (word === undefined ? [] : [{ nodeId, word }])),
     isLeft: read.some(({ word, isShown }) => word === undefined && isShown),
   }
+}
+
+export function saysYes(word: AskWord): boolean {
+  return 'allow' in word && word.allow !== false
 }
 
 /** Reads what a person entered into a form; undefined where it says nothing that counts. */

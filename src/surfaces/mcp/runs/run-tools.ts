@@ -7,7 +7,7 @@ import type { RunInfo } from '../../../doors/rows.ts'
 import { DeniedError, InputError, type Json } from '../../../index.ts'
 import { hasForms } from '../offer/client.ts'
 import type { McpArguments, McpCall, McpTool } from '../offer/offer.ts'
-import { readDecision } from './asks.ts'
+import { isWhole, NOT_WHOLE, readDecision, saysYes } from './asks.ts'
 import { textContent } from './content.ts'
 import { attachRun, type Peer } from './peer.ts'
 
@@ -152,7 +152,7 @@ function replyTool(peer: Peer): McpTool {
       ['run_id', 'node_id', 'answer'],
     ),
     call: async (args) => {
-      const nodeId = await waitingNode(peer, args, 'question')
+      const { nodeId } = await waitingNode(peer, args, 'question')
       const { seen, answer } = args
       if (typeof answer !== 'string' || answer.trim() === '') throw new InputError('invalid_input', 'Give "answer".')
       await peer.runtime.answer(nodeId, { text: answer, ...(typeof seen === 'string' ? { seen } : {}) })
@@ -175,9 +175,10 @@ function answerTool(peer: Peer): McpTool {
     description: 'Allows or denies a request that waits in a run: ask the person first.',
     inputSchema: schemaOf(DECISION, ['run_id', 'node_id', 'seen', 'decision']),
     call: async (args) => {
-      const nodeId = await waitingNode(peer, args, 'approval')
+      const { nodeId, isShown } = await waitingNode(peer, args, 'approval')
       const word = readDecision(args, textOf(args['seen']))
       if (word === undefined) throw new InputError('invalid_input', 'Give "decision": allow_once, allow_here or deny.')
+      if (saysYes(word) && !isShown) throw new DeniedError('denied', NOT_WHOLE)
       await peer.runtime.answer(nodeId, word)
       return RECORDED
     },
@@ -190,12 +191,20 @@ function textOf(value: Json | undefined): string {
   return typeof value === 'string' ? value : ''
 }
 
+interface WaitingNode {
+  readonly nodeId: string
+  /** Is all of what it asks shown to the caller? */
+  readonly isShown: boolean
+}
+
 /** The node that a caller names, where it waits for this in the run. */
-async function waitingNode(peer: Peer, args: McpArguments, kind: 'approval' | 'question'): Promise<string> {
+async function waitingNode(peer: Peer, args: McpArguments, kind: 'approval' | 'question'): Promise<WaitingNode> {
   const run = await attachRun(peer, args['run_id'])
   const asks = await peer.asks(run.id)
   const found = asks.find((ask) => ask.kind === kind && ask.of.nodeId === args['node_id'])
-  if (found !== undefined) return found.of.nodeId
+  if (found !== undefined) {
+    return { nodeId: found.of.nodeId, isShown: found.kind === 'question' || isWhole(found.of) }
+  }
   if (kind === 'question' && asks.some(({ of }) => of.nodeId === args['node_id'])) {
     throw new DeniedError(
       'denied',

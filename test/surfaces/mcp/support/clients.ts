@@ -3,7 +3,10 @@ import type { Json } from 'legate'
 import { onTestFinished } from 'vitest'
 
 /** The words that a client's person gives to a form. */
-export type Forms = (message: string) => {
+export type Forms = (
+  message: string,
+  schema: { readonly properties?: Readonly<Record<string, unknown>> } | undefined,
+) => {
   readonly action: 'accept' | 'decline' | 'cancel'
   readonly content?: Record<string, string>
 }
@@ -13,7 +16,10 @@ export function newClient(forms?: Forms, mode: 'auto' | 'legacy' = 'auto'): Clie
   const capabilities = forms === undefined ? {} : { elicitation: { form: {} } }
   const client = new Client({ name: 'test', version: '1' }, { capabilities, versionNegotiation: { mode } })
   if (forms !== undefined) {
-    client.setRequestHandler('elicitation/create', async ({ params }) => forms(params.message) as never)
+    client.setRequestHandler('elicitation/create', async ({ params }) => {
+      const { requestedSchema } = params as { requestedSchema?: { properties?: Record<string, unknown> } }
+      return forms(params.message, requestedSchema) as never
+    })
   }
   onTestFinished(() => client.close())
   return client
