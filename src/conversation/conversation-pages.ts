@@ -1,7 +1,7 @@
 import { InputError } from '../base/error.ts'
-import { fitting, jsonBytes } from '../base/json-bytes.ts'
 import { anything, flag, int, list, number, type OptionRules, readOptions, text } from '../base/options.ts'
-import { PageRoom } from '../base/room.ts'
+import { fitting, jsonBytes } from '../base/page/json-bytes.ts'
+import { PageRoom } from '../base/page/room.ts'
 import {
   ancestorsOf,
   buildTranscript,

@@ -1,6 +1,6 @@
 import { InputError } from '../base/error.ts'
 import { after, type Later } from '../base/maybe.ts'
-import { PageRoom } from '../base/room.ts'
+import { PageRoom } from '../base/page/room.ts'
 import type { EventRow } from '../graph/event.ts'
 import type { Id } from '../graph/rows.ts'
 import type { Store } from '../store/store.ts'

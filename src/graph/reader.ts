@@ -10,7 +10,7 @@
 
 import { isLegateError } from '../base/error.ts'
 import { after, type Later } from '../base/maybe.ts'
-import type { PageRoom } from '../base/room.ts'
+import type { PageRoom } from '../base/page/room.ts'
 import type { EngineRow, StoredBlock } from './commit.ts'
 import type { EventRow } from './event.ts'
 import type { RootState } from './kinds.ts'

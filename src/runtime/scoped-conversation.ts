@@ -1,6 +1,5 @@
 import type { Json } from '../base/json.ts'
 import { readOptions, record } from '../base/options.ts'
-import { PAGE_BYTES } from '../base/room.ts'
 import type { ConversationHandle } from '../conversation/conversation.ts'
 import type {
   EventPageQuery,
@@ -80,9 +79,7 @@ export class ScopedConversation {
 
   /** The visible lines of a page, with its turns and the cursors for the pages on both sides. */
   async transcriptPage(query: TurnPageQuery = {}): Promise<TranscriptPage> {
-    const { shortLine } = await import('../conversation/data/by-reference.ts')
-    const page = await this.handle.transcriptPage(bounded(query))
-    return { ...page, transcript: page.transcript.map(shortLine) }
+    return (await import('../conversation/data/bounded-pages.ts')).transcriptPage(this.handle, query)
   }
 
   /** The visible messages, one by one. */
@@ -92,15 +89,12 @@ export class ScopedConversation {
 
   /** The visible messages, one by one, and the cursor for the next page. */
   async messagesPage(query: MessagePageQuery = {}): Promise<MessagePage> {
-    const { shortLine } = await import('../conversation/data/by-reference.ts')
-    const { messages, next } = await this.handle.messagesPage(bounded(query))
-    return { messages: messages.map(shortLine), next }
+    return (await import('../conversation/data/bounded-pages.ts')).messagesPage(this.handle, query)
   }
 
   /** The latest turns as messages for `useChat`, as `toUIMessages` of `legate/ai-sdk` gives them. */
   async uiMessages(query: UiPageQuery = {}): Promise<UiMessage[]> {
-    const { toUIMessages } = await import('../conversation/ui/ui-message-stream.ts')
-    return toUIMessages(this.handle, bounded(query))
+    return (await import('../conversation/data/bounded-pages.ts')).uiMessages(this.handle, query)
   }
 
   /** The nodes that a node's model would see, and the node itself: those from a place on that fit into a page. */
@@ -145,11 +139,6 @@ export class ScopedConversation {
     this.require('history')
     await this.handle.closeSession(id)
   }
-}
-
-/** A page that a principal reads ends at 8 MB. */
-function bounded<Query extends { readonly maxBytes?: number }>(query: Query): Query {
-  return { ...query, maxBytes: Math.min(query.maxBytes ?? PAGE_BYTES, PAGE_BYTES) }
 }
 
 async function pageOfNodes(nodes: readonly Node[], from: number): Promise<NodePage> {

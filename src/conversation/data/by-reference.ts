@@ -1,8 +1,8 @@
 // Long texts by reference: an item that would fill a page by itself has the beginnings of its texts, and how long the text is.
 // `runtime.result(nodeId)` and `GET /v1/results/{id}` give all of the text.
 
-import { jsonBytes } from '../../base/json-bytes.ts'
-import { PAGE_BYTES } from '../../base/room.ts'
+import { jsonBytes } from '../../base/page/json-bytes.ts'
+import { PAGE_BYTES } from '../../base/page/room.ts'
 import { textOf } from '../../graph/content.ts'
 import type { TranscriptLine } from '../../graph/context.ts'
 import type { Node } from '../../graph/rows.ts'

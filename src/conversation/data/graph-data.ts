@@ -1,6 +1,6 @@
-import { jsonBytes } from '../../base/json-bytes.ts'
 import { anything, int, type OptionRules, readOptions, text } from '../../base/options.ts'
-import { PageRoom } from '../../base/room.ts'
+import { jsonBytes } from '../../base/page/json-bytes.ts'
+import { PageRoom } from '../../base/page/room.ts'
 import type { Usage } from '../../graph/content.ts'
 import { type WaitingOn, waitOf } from '../../graph/kinds.ts'
 import { isDeleted, isReplaced, rangeOf } from '../../graph/lane.ts'

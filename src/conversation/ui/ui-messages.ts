@@ -1,5 +1,5 @@
 import { type OptionRules, oneOf, readOptions } from '../../base/options.ts'
-import { PageRoom } from '../../base/room.ts'
+import { PageRoom } from '../../base/page/room.ts'
 import { type Content, textOf } from '../../graph/content.ts'
 import { type EventRow, type RunEvent, toEvent } from '../../graph/event.ts'
 import { BUILT_IN_KINDS } from '../../graph/kinds.ts'

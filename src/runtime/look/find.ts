@@ -1,6 +1,6 @@
 import { isLegateError } from '../../base/error.ts'
-import { fitting, jsonBytes } from '../../base/json-bytes.ts'
-import { PageRoom } from '../../base/room.ts'
+import { fitting, jsonBytes } from '../../base/page/json-bytes.ts'
+import { PageRoom } from '../../base/page/room.ts'
 import { othersRan } from '../../conversation/pages.ts'
 import type { StoredBlock } from '../../graph/commit.ts'
 import type { EventRow } from '../../graph/event.ts'

@@ -6,8 +6,8 @@
 //   - The answer is bounded: a page ends at 8 MB of rows, and of a tree with too many turns only the newest and the open ones are given.
 
 import { InputError } from '../../base/error.ts'
-import { jsonBytes } from '../../base/json-bytes.ts'
-import { PAGE_BYTES, PageRoom } from '../../base/room.ts'
+import { jsonBytes } from '../../base/page/json-bytes.ts'
+import { PAGE_BYTES, PageRoom } from '../../base/page/room.ts'
 import { isLong, shortened, shortNode } from '../../conversation/data/by-reference.ts'
 import { idsUpward, type StoreReader, type TreeReader } from '../../graph/reader.ts'
 import type { Conversation, Edge, Id, Link, Node, Turn } from '../../graph/rows.ts'

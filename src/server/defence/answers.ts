@@ -4,7 +4,7 @@
 // - What waits for its turn is made when the turn has come, and holds nothing before.
 // - What is read has a most. A request that did something is answered, however large the answer is.
 
-import { jsonBytes } from '../../base/json-bytes.ts'
+import { jsonBytes } from '../../base/page/json-bytes.ts'
 import { Problem } from '../problem/problem.ts'
 import type { Answer } from '../table/route.ts'
 import { Turns } from './turns.ts'

@@ -1,7 +1,7 @@
 // Parts that rows of the table share: forms of answers, parts of queries and bodies, and views of rows.
 
-import { fitting } from '../../base/json-bytes.ts'
-import { PageRoom } from '../../base/room.ts'
+import { fitting } from '../../base/page/json-bytes.ts'
+import { PageRoom } from '../../base/page/room.ts'
 import type { Answers, ConversationAnswer, NodeAnswer } from '../../client/index.ts'
 import type { Conversation, Node } from '../../doors/rows.ts'
 import type { AnswerForm, QuerySchema, RouteCall, RouteQuery } from '../table/route.ts'

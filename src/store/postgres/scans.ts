@@ -1,5 +1,5 @@
 import { parseOwnJson } from '../../base/json.ts'
-import type { PageRoom } from '../../base/room.ts'
+import type { PageRoom } from '../../base/page/room.ts'
 import type { EngineRow } from '../../graph/commit.ts'
 import type { AwaitingQuery, RootsQuery, RunnableQuery, Scans, StoreReader } from '../../graph/reader.ts'
 import type { Conversation, Id, Node, Turn } from '../../graph/rows.ts'

@@ -1,6 +1,6 @@
 import { isId } from '../../base/id.ts'
 import { parseOwnJson } from '../../base/json.ts'
-import type { PageRoom } from '../../base/room.ts'
+import type { PageRoom } from '../../base/page/room.ts'
 import type { EngineRow, LiveBlock } from '../../graph/commit.ts'
 import type { EventRow } from '../../graph/event.ts'
 import { isOpen, rootState } from '../../graph/kinds.ts'
