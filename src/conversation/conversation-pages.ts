@@ -15,7 +15,8 @@ import { rangeOf } from '../graph/lane.ts'
 import type { TreeReader } from '../graph/reader.ts'
 import type { Conversation, Id, Node, Turn } from '../graph/rows.ts'
 import type { Store } from '../store/store.ts'
-import { onlyOneCursor, pages, positiveNumber, wholeNumber } from './pages.ts'
+import { onlyOneCursor, positiveNumber, wholeNumber } from './page-limits.ts'
+import { pages } from './pages.ts'
 
 export interface TurnPageQuery {
   /** The most turns of the page. Default 50. */

@@ -1,4 +1,3 @@
-import { InputError } from '../base/error.ts'
 import { after, type Later } from '../base/maybe.ts'
 import { PageRoom } from '../base/page/room.ts'
 import type { EventRow } from '../graph/event.ts'
@@ -28,13 +27,14 @@ export function takePages(store: Store, rootId: Id, range: PageRange & PageTaker
   const { until = Number.POSITIVE_INFINITY, take } = range
   if (range.after >= until) return undefined
   const most = Math.min(PAGE, until - range.after)
-  const room = new PageRoom()
+  // A part whose end is known is held whole by who reads it.
+  const room = range.until === undefined ? new PageRoom() : undefined
   return after(store.events(rootId, range.after, most, room), (events) => {
     const last = events[events.length - 1]
     if (last === undefined) return undefined
     const goOn = () => takePages(store, rootId, { after: last.seq, until, take })
     const next = () => {
-      if (room.isFull) return othersRan().then(goOn)
+      if (room?.isFull === true) return othersRan().then(goOn)
       return events.length < most ? undefined : goOn()
     }
     return after(take(events), next)
@@ -53,33 +53,4 @@ interface PageTaker {
 export interface PageRange {
   readonly after: number
   readonly until?: number
-}
-
-/** The most that a page can hold. */
-const MOST = 1_000
-
-/** Reads a whole number, also in digits, of at most a thousand. Throws for anything else. */
-export function wholeNumber(value: unknown, name: string): number {
-  const isDigits = typeof value === 'string' && /^-?\d{1,15}$/.test(value)
-  const number = isDigits ? Number(value) : value
-  if (typeof number !== 'number' || !Number.isSafeInteger(number)) {
-    throw new InputError(
-      'invalid_input',
-      `${name} must be a whole number, not ${JSON.stringify(value) ?? typeof value}.`,
-    )
-  }
-  return Math.min(number, MOST)
-}
-
-/** Like `wholeNumber`, and at least 1. */
-export function positiveNumber(value: unknown, name: string): number {
-  const number = wholeNumber(value, name)
-  if (number < 1) throw new InputError('invalid_input', `${name} must be at least 1, not ${number}.`)
-  return number
-}
-
-/** A page takes one cursor at most. */
-export function onlyOneCursor(before: unknown, after: unknown): void {
-  if (before === undefined || after === undefined) return
-  throw new InputError('invalid_input', 'A page goes back or forward: name one cursor, before or after, not both.')
 }

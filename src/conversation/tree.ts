@@ -8,7 +8,7 @@ import { lookWith } from '../store/look.ts'
 import { notFound } from '../store/not-found.ts'
 import type { Store } from '../store/store.ts'
 import { turnsBackward } from './conversation-pages.ts'
-import { positiveNumber } from './pages.ts'
+import { positiveNumber } from './page-limits.ts'
 import { usageOf } from './usage.ts'
 
 export interface RunTree {

@@ -9,7 +9,7 @@ import type { Conversation, EdgeType, Id, Link, Node, NodeState, Purpose, Turn, 
 import { lookWith } from '../../store/look.ts'
 import { missingError, notFound } from '../../store/not-found.ts'
 import type { Store } from '../../store/store.ts'
-import { positiveNumber } from '../pages.ts'
+import { positiveNumber } from '../page-limits.ts'
 import { type LaneInfo, lanesOf } from '../tree.ts'
 
 /** Which part of a graph to give. */
