@@ -315,7 +315,8 @@ function asksIn(message: A2aMessage | undefined): readonly RemoteAsk[] {
   return [{ text: shown, toPart: () => ({ text: 'No. The question was too long to be shown whole to a person.' }) }]
 }
 
-const LONGEST_SHOWN = 8_000
+/** A question to a person has at most 8,000 characters, its last sentence included. */
+const LONGEST_SHOWN = 7_500
 const NOT_WHOLE =
   'It is too long to be shown whole here, so any answer here denies it: allow it at the remote server, in `legate approvals` or on its page, before you answer.'
 
