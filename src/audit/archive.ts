@@ -1,10 +1,9 @@
-import { ConflictError, InputError, isLegateError, StoreError } from '../base/error.ts'
-import type { Column } from '../base/keep-shape.ts'
+import { ConflictError, DeniedError, InputError, isLegateError, StoreError } from '../base/error.ts'
+import { sizeOf } from '../base/json.ts'
 import { checkHandle, flag, int, listOf, number, type OptionRules, readOptions, text } from '../base/options.ts'
-import type { Commit } from '../graph/commit.ts'
+import { type Commit, emptyCommit } from '../graph/commit.ts'
 import { readTree } from '../graph/reader.ts'
-import type { Conversation, Id } from '../graph/rows.ts'
-import { CONVERSATION_COLUMNS, LINK_COLUMNS, NODE_COLUMNS, TURN_COLUMNS } from '../graph/rows.ts'
+import type { Id } from '../graph/rows.ts'
 import type { Archive, Removal, Tombstone, WholeTree } from '../store/archive.ts'
 import { TreeParser, TreeWriter, toLines, unpackTree, verifyTree } from '../store/codec/tree-text.ts'
 import type { Ledger } from '../store/ledger.ts'
@@ -13,6 +12,8 @@ import { memoryStore } from '../store/memory/index.ts'
 import { notFound } from '../store/not-found.ts'
 import type { Store } from '../store/store.ts'
 import { auditTree } from './audit.ts'
+import { authorityIn } from './tree-authority.ts'
+import { rootOf, wrongForm } from './tree-form.ts'
 
 /** Writes a whole tree as lines of JSON, part by part where the store gives parts. */
 export async function* exportTree(store: Store, rootId: Id): AsyncGenerator<string> {
@@ -45,56 +46,139 @@ export function archiveOf({ archive, name }: Store): Archive {
   )
 }
 
+/** How a tree is imported. */
+export interface Importing {
+  /**
+   * True: open runs go on here at once, as their rows say. Left out: they are stopped before the tree is in the store, so that
+   * nothing of it runs until somebody says so.
+   */
+  readonly goOn?: boolean
+  /** Throws where whoever imports may not have such a tree. */
+  readonly check?: (rows: Commit) => void
+  /**
+   * Set: the tree is history to look at, and nothing in it may decide about later runs, but layers of these ids and of its owner.
+   */
+  readonly historyFor?: readonly string[]
+  /** The ids that have a limit of the bytes of a day: what is imported counts for them. */
+  readonly countedFor?: readonly string[]
+}
+
 /**
- * Reads the lines of `exportTree` and keeps their hashes. Imports nothing unless the tree is complete, fits its hashes and
- * passes an audit; a tree that is already there stays as it is. `check` throws where whoever imports may not have such a tree.
+ * Reads the lines of `exportTree` and keeps their hashes. Imports nothing unless the tree has the form of stored trees, is complete,
+ * fits its hashes and passes an audit; a tree that is already there stays as it is.
  */
 export async function importTree(
   ledger: Ledger,
   lines: Iterable<string> | AsyncIterable<string>,
-  check?: (root: Conversation) => void,
+  { goOn = false, check, historyFor, countedFor = [] }: Importing = {},
 ): Promise<Id> {
+  const { tree: given, bytes } = await readLines(lines)
+  const { store } = ledger
+  const archive = archiveOf(store)
+  const { rootId } = given
+  const rows = rowsOf(given)
+  check?.(rows)
+  if (historyFor !== undefined) requireHistory(rows, historyFor)
+  const isKnown = (await look(store, rootId, (tree) => tree.conversation(rootId))) !== undefined
+  const known = isKnown ? await archive.read(rootId) : undefined
+  if (isThere(known, headOf(given))) return rootId
+  const bare = await checkRows(ledger, given)
+  const tree = goOn ? given : await stopped(ledger, given, rows)
+  const hashes = tree === given ? [bare] : [headOf(tree), await checkRows(ledger, tree)]
+  if (hashes.some((hash) => isThere(known, hash))) return rootId
+  await archive.restore(tree)
+  if (countedFor.length > 0) await count(ledger, { rootId, bytes, countedFor })
+  return rootId
+}
+
+function requireHistory(rows: Commit, ids: readonly string[]): void {
+  const decides = authorityIn(rows, [...ids, rootOf(rows)?.owner ?? null])
+  if (decides === undefined) return
+  const message = `The export is not taken: ${decides}, and later runs would go by it. Who looks after the whole store may import it.`
+  throw new DeniedError('denied', message)
+}
+
+/** Is the tree that ends in this hash there? Commits that only counted something came after it, if any. */
+function isThere(known: WholeTree | undefined, hash: string | undefined): boolean {
+  const last = known?.records.findLast(({ marks, events }) => marks !== '' || events !== '[]')
+  return hash !== undefined && (last?.hash === hash || headOf(known) === hash)
+}
+
+interface Counted {
+  readonly rootId: Id
+  readonly bytes: number
+  readonly countedFor: readonly string[]
+}
+
+/** A commit that changes no row: sums are counted with commits alone. */
+async function count({ store, clock }: Ledger, { rootId, bytes, countedFor }: Counted): Promise<void> {
+  await look(store, rootId, (tree) => tree.conversation(rootId))
+  const { storedBytesOf } = await import('../rules/settle/charges.ts')
+  const now = clock.now()
+  await store.commit({ ...emptyCommit('note', now, rootId), spent: storedBytesOf(countedFor, bytes, now) })
+}
+
+/** Other work gets its turn between lines. */
+async function readLines(lines: Iterable<string> | AsyncIterable<string>): Promise<GivenTree> {
   const reader = new TreeParser()
   const given = typeof lines === 'string' ? lines.split('\n') : lines
   const isAtOnce = typeof Reflect.get(Object(given), Symbol.iterator) === 'function'
   if (!isAtOnce)
     checkHandle(given, Symbol.asyncIterator, 'import(lines) takes what export() gave, as lines or as one text')
-  for await (const line of given) reader.take(line)
-  const tree = reader.tree()
-  const { store } = ledger
-  const archive = archiveOf(store)
-  const { rootId } = tree
-  if (check !== undefined) check(rootOf(tree))
-  const isKnown = (await look(store, rootId, (tree) => tree.conversation(rootId))) !== undefined
-  const known = isKnown ? ((await archive.head?.(rootId)) ?? headOf(await archive.read(rootId))) : undefined
-  if (isKnown && known === headOf(tree)) return rootId
-  const bare = await checkTree(ledger, tree)
-  if (isKnown && known === bare) return rootId
-  await archive.restore(tree)
-  return rootId
+  let [bytes, since] = [0, 0]
+  for await (const line of given) {
+    reader.take(line)
+    bytes += sizeOf(line)
+    since += line.length + LINE
+    if (since < MUCH) continue
+    since = 0
+    await new Promise(setImmediate)
+  }
+  return { tree: reader.tree(), bytes }
 }
 
-/** The root conversation of a tree from outside. */
-function rootOf(tree: WholeTree): Conversation {
-  const wrong = shapeOf(tree)
+interface GivenTree {
+  readonly tree: WholeTree
+  readonly bytes: number
+}
+
+/** So many characters are read until other work gets its turn; a short line takes as long as some more. */
+const MUCH = 1_000_000
+const LINE = 500
+
+/** The tree with its open runs stopped; the very same tree where none is open. */
+async function stopped({ kinds }: Ledger, tree: WholeTree, { turns }: Commit): Promise<WholeTree> {
+  if (turns.every(({ state }) => state === 'ended')) return tree
+  const { stopTree } = await import('./stop-tree.ts')
+  return (await stopTree(kinds, tree)) ?? refuse('its open runs cannot be stopped.')
+}
+
+/** The rows of a tree from outside. */
+function rowsOf(tree: WholeTree): Commit {
+  const wrong = wrongForm(tree)
   if (wrong !== undefined) refuse(`${wrong}.`)
-  const root = unpackTree(tree).conversations.find(({ id }) => id === tree.rootId)
-  return root ?? refuse('its root conversation is not in it.')
+  const rows = unpackTree(tree)
+  if (rootOf(rows) === undefined) refuse('its root conversation is not in it.')
+  return rows
 }
 
 function headOf(tree: WholeTree | undefined): string | undefined {
   return tree?.records.at(-1)?.hash
 }
 
+/** Checks a whole tree that comes from another store: its form, its hashes and its rows. Throws an InputError where one is wrong. */
+export async function checkTree(ledger: Ledger, tree: WholeTree): Promise<void> {
+  rowsOf(tree)
+  await checkRows(ledger, tree)
+}
+
 /**
  * Hashes prove that nothing changed on the way, not that the author was honest: the rows are audited too. Gives the hash that
  * the tree has in a store which keeps no record of commits.
  */
-export async function checkTree({ kinds }: Ledger, tree: WholeTree): Promise<string | undefined> {
+async function checkRows({ kinds }: Ledger, tree: WholeTree): Promise<string | undefined> {
   const [altered] = verifyTree(tree)
   if (altered !== undefined) refuse(altered.message)
-  const wrong = shapeOf(tree)
-  if (wrong !== undefined) refuse(`${wrong}.`)
   const scratch = memoryStore()
   try {
     await scratch.archive?.restore(tree)
@@ -104,14 +188,6 @@ export async function checkTree({ kinds }: Ledger, tree: WholeTree): Promise<str
     return headOf(await scratch.archive?.read(tree.rootId))
   } finally {
     await scratch.close()
-  }
-}
-
-function shapeOf(tree: WholeTree): string | undefined {
-  try {
-    return wrongShape(unpackTree(tree))
-  } catch {
-    return 'a row or event is not what rows and events are'
   }
 }
 
@@ -394,41 +470,4 @@ function checkOptions(options: PruneOptions | undefined): void {
     const message = 'prune() needs to be told what may go: { keep: 1000 }, { olderThanMs: 30 * 86_400_000 }, or both.'
     throw new InputError('invalid_input', message)
   }
-}
-
-type Table = { readonly [name: string]: Column<unknown> }
-
-/** Finds the first field of rows from outside that does not fit its column; undefined when all fit. */
-function wrongShape({ rootId, conversations, turns, nodes, links, events }: Commit): string | undefined {
-  return (
-    firstWrong(conversations, CONVERSATION_COLUMNS, rootId) ??
-    firstWrong(turns, TURN_COLUMNS, rootId) ??
-    firstWrong(nodes, NODE_COLUMNS, rootId) ??
-    firstWrong(links, LINK_COLUMNS, rootId) ??
-    (events.every(({ body }) => typeof body?.type === 'string') ? undefined : 'an event has no type')
-  )
-}
-
-function firstWrong(rows: readonly { readonly id: Id }[], columns: Table, rootId: Id | null): string | undefined {
-  for (const row of rows) {
-    for (const [key, { usual, oneOf }] of Object.entries(columns)) {
-      const given = Reflect.get(row, key)
-      if (!isLike(given, usual)) return `the field "${key}" of ${String(row.id)} is not what it has to be`
-      if (oneOf !== undefined && !oneOf.includes(given)) {
-        return `the field "${key}" of ${row.id} is "${String(given)}"`
-      }
-    }
-    if (Reflect.get(row, 'rootId') !== rootId) return `${row.id} is of another tree`
-  }
-  return undefined
-}
-
-/** A value that may be null may be anything; all others must have the kind of the usual value, at every known depth. */
-function isLike(given: unknown, usual: unknown): boolean {
-  if (usual === null) return given !== undefined
-  if (typeof usual === 'number') return Number.isFinite(given)
-  if (Array.isArray(usual)) return Array.isArray(given)
-  if (typeof usual !== 'object') return typeof given === typeof usual
-  if (typeof given !== 'object' || given === null || Array.isArray(given)) return false
-  return Object.entries(usual).every(([key, value]) => isLike(Reflect.get(given, key), value))
 }

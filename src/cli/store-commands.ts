@@ -187,17 +187,18 @@ export const PROOF_COMMANDS: readonly CliCommand[] = [
   },
   {
     name: 'import',
-    usage: '[FILE] [--json]',
+    usage: '[FILE] [--go-on] [--json]',
     summary: 'import a file of export, with the same hashes',
     about: [
       'Reads stdin without FILE or with -. Imports everything or nothing: missing or changed lines are refused.',
-      'An open run can continue here. Then it must not continue where it came from.',
+      'Open runs of it are stopped and named, with what they may do: legate resume ID lets one go on. With --go-on they go on at ' +
+        'once, where a process works on the store, and do all that the file says. Then they must not continue where they came from.',
     ],
-    options: [JSON_LINES],
+    options: [{ name: 'go-on', text: 'open runs go on at once: for a file of your own' }, JSON_LINES],
     examples: [['legate import run.jsonl', 'into the store of this user']],
     takes: [0, 1],
     completes: 'file',
-    load: async () => (await import('./commands/change/archive.ts')).importRun,
+    load: async () => (await import('./commands/change/import.ts')).importRun,
   },
   {
     name: 'forget',

@@ -181,9 +181,12 @@ export class LegateClient {
     return this.conversation(conversationId).follow(options)
   }
 
-  /** Takes a tree that an export gave. */
-  import(lines: string, { signal }: CallOptions = {}): Promise<{ readonly conversationId: Id }> {
-    return this.transport.json('/v1/import', { method: 'POST', lines, signal })
+  /** Takes a tree that an export gave. Open runs of it are stopped, unless you say `goOn`. */
+  import(
+    lines: string,
+    { signal, goOn = false }: CallOptions & { readonly goOn?: boolean } = {},
+  ): Promise<{ readonly conversationId: Id }> {
+    return this.transport.json('/v1/import', { method: 'POST', lines, signal, query: goOn ? { goOn } : {} })
   }
 
   /** A node: what went in, what came out, and how it went. */

@@ -268,7 +268,8 @@ export class Runtime extends StoreOperations {
       conversation: (id, on) => this.conversationFor(id, { ...on, caller: bound(on.caller) }),
       requireDay: (layers, owner, request) => this.starter.requireDay(layers, owner, request),
       explain: (of, request) => this.explain(of, request),
-      importOf: (lines, check) => this.importOf(lines, check),
+      importOf: (lines, how) => this.importOf(lines, how),
+      trusted: () => directory.trusts(principal),
       prune: (options, maySee) => this.pruneOf(options, maySee),
       untrusted: async (by, layers) => {
         if (by === undefined || directory.trusts(by)) return []

@@ -11,7 +11,7 @@
 
 import type { AnyAgent } from '../agent/definition/agent.ts'
 import type { DayRequest } from '../agent/step/within-day.ts'
-import type { ForgottenOwner, PruneOptions } from '../audit/archive.ts'
+import type { ForgottenOwner, Importing, PruneOptions } from '../audit/archive.ts'
 import type { AuditOptions, AuditReport } from '../audit/audit.ts'
 import type { RunDiff } from '../audit/diff.ts'
 import type { PictureOptions } from '../audit/picture.ts'
@@ -31,10 +31,12 @@ import type { SaidWord, SettleWord } from '../conversation/inbox/settle.ts'
 import type { Run, TreeEventsOptions } from '../conversation/run.ts'
 import type { ConversationTree } from '../conversation/tree.ts'
 import type { UsageShare } from '../conversation/usage.ts'
+import { byteOwnersIn } from '../grant/ceiling.ts'
 import type { Explanation } from '../grant/decide.ts'
 import {
   checkPrincipal,
   hasScope,
+  isOperator,
   looksAfter,
   maySee,
   mayStart,
@@ -60,7 +62,14 @@ import type { ShownRequest } from './look/request-of.ts'
 import type { NodePage, RunEventPage, RunEventQuery, RunLook } from './look/run-look.ts'
 import { byCreation, byDay, byExpiry, bySince, byStart, SeenLists } from './look/seen-lists.ts'
 import type { TreeData, TreeQuery } from './look/tree-data.ts'
-import type { ResultWord, ScopedSettleWord, ScopedStart, ScopedStartOptions, ScopedWord } from './options.ts'
+import type {
+  ImportOptions,
+  ResultWord,
+  ScopedSettleWord,
+  ScopedStart,
+  ScopedStartOptions,
+  ScopedWord,
+} from './options.ts'
 import { type ConversationOptions, narrowedLayers, type OnBehalf, ScopedConversation } from './scoped-conversation.ts'
 import type { StoreOperations } from './store-operations.ts'
 
@@ -77,11 +86,9 @@ export interface ScopedParts {
   readonly conversation: (id: Id, on: OnBehalf) => Promise<ConversationHandle>
   /** Throws where the day of somebody whose limit is among these layers is used up, or nobody owns the conversation. */
   readonly requireDay: (layers: readonly Json[], owner: string | null, request?: DayRequest) => Promise<void>
-  /** Imports a tree unless `check` throws at its root. */
-  readonly importOf: (
-    lines: Iterable<string> | AsyncIterable<string>,
-    check: (root: Conversation) => void,
-  ) => Promise<Id>
+  readonly importOf: (lines: Iterable<string> | AsyncIterable<string>, how: Importing) => Promise<Id>
+  /** May what the principal starts start programs? */
+  readonly trusted: () => boolean
   /** Deletes trees without an open run, of agents that `maySee`. */
   readonly prune: (options: PruneOptions, maySee: (agent: string) => boolean) => Promise<Tombstone[]>
   readonly explain: (of: Id | AnyAgent, request: string) => Promise<Explanation>
@@ -435,14 +442,24 @@ export class ScopedRuntime {
     return this.parts.operations.export(rootId)
   }
 
-  /** Takes a tree that `export` gave. Whose it is, the tree itself says: an admin brings in those that it sees then. */
-  async import(lines: Iterable<string> | AsyncIterable<string>): Promise<Id> {
+  /**
+   * Takes a tree that `export` gave. Whose it is, the tree itself says: an admin brings in those that it sees then, as history to look
+   * at. Only who looks after the whole store brings in what later runs go by, and open runs that go on, if it is trusted with programs.
+   */
+  async import(lines: Iterable<string> | AsyncIterable<string>, options: ImportOptions = {}): Promise<Id> {
     this.require('admin')
-    if (seesEverything(this.principal)) return this.parts.operations.import(lines)
-    return this.parts.importOf(lines, ({ owner, agent }) => {
-      if (this.sees(owner, agent.name)) return
-      const message = `${this.principal.id} would not see the tree: it is of the agent "${agent.name}", and ${owner ?? 'nobody'} owns it.`
-      throw new DeniedError('denied', message)
+    const { goOn = false } = options
+    const isOfAll = isOperator(this.principal)
+    if (goOn && !(isOfAll && this.parts.trusted())) throw cannotGoOn(this.principal)
+    await this.parts.requireDay(this.layers, this.principal.id, 'message')
+    return this.parts.importOf(lines, {
+      goOn,
+      check: ({ rootId, conversations }) => {
+        const root = conversations.find(({ id }) => id === rootId)
+        if (root !== undefined && !this.sees(root.owner, root.agent.name)) throw unseen(this.principal, root)
+      },
+      ...(isOfAll ? {} : { historyFor: [this.principal.id] }),
+      countedFor: byteOwnersIn(this.layers),
     })
   }
 
@@ -553,6 +570,16 @@ export class ScopedRuntime {
 interface Shown {
   readonly seen: string | undefined
   readonly isNeeded: boolean
+}
+
+function unseen({ id }: Principal, { owner, agent }: Conversation): DeniedError {
+  const message = `${id} would not see the tree: it is of the agent "${agent.name}", and ${owner ?? 'nobody'} owns it.`
+  return new DeniedError('denied', message)
+}
+
+function cannotGoOn({ id }: Principal): DeniedError {
+  const message = `${id} cannot let imported runs go on: only who looks after the whole store and is trusted with programs can. Import without it: open runs are stopped then.`
+  return new DeniedError('denied', message)
 }
 
 const EVERY_DAY = Number.MAX_SAFE_INTEGER

@@ -1,5 +1,5 @@
 import type { AnyAgent } from '../agent/definition/agent.ts'
-import type { ForgottenOwner, PruneOptions } from '../audit/archive.ts'
+import type { ForgottenOwner, Importing, PruneOptions } from '../audit/archive.ts'
 import type { AuditOptions, AuditReport } from '../audit/audit.ts'
 import type { CopyOptions, CopyReport } from '../audit/copy.ts'
 import type { RunDiff } from '../audit/diff.ts'
@@ -45,7 +45,7 @@ import { readConversationName } from './keys/start-names.ts'
 import type { AskedSources } from './look/asked-model.ts'
 import type { ProcessesQuery, ProcessInfo } from './look/process-info.ts'
 import type { ShownRequest } from './look/request-of.ts'
-import type { AnswerWord, ApprovalWord, ResultWord } from './options.ts'
+import type { AnswerWord, ApprovalWord, ImportOptions, ResultWord } from './options.ts'
 import type { AgentDirectory } from './resolve-agent.ts'
 
 type NodeCode = typeof import('./lazy.ts')
@@ -378,18 +378,18 @@ export abstract class StoreOperations {
     yield* exportTree(this.store, rootId)
   }
 
-  /** Takes a tree that `export` gave, as lines or as one text, or nothing of it. Gives the id of its root conversation. */
-  async import(lines: Iterable<string> | AsyncIterable<string>): Promise<Id> {
-    return this.importOf(lines)
+  /**
+   * Takes a tree that `export` gave, as lines or as one text, or nothing of it. Gives the id of its root conversation. Open runs are
+   * stopped before anybody sees them, unless you say `goOn`.
+   */
+  async import(lines: Iterable<string> | AsyncIterable<string>, options: ImportOptions = {}): Promise<Id> {
+    const { goOn = false } = readOptions('import(lines)', options, { goOn: flag })
+    return this.importOf(lines, { goOn })
   }
 
-  /** Like `import`, unless `check` throws at the root. */
-  protected async importOf(
-    lines: Iterable<string> | AsyncIterable<string>,
-    check?: (root: Conversation) => void,
-  ): Promise<Id> {
+  protected async importOf(lines: Iterable<string> | AsyncIterable<string>, how: Importing): Promise<Id> {
     const { importTree } = await import('../audit/archive.ts')
-    return importTree(this.parts.ledger, lines, check)
+    return importTree(this.parts.ledger, lines, how)
   }
 
   /**

@@ -191,7 +191,7 @@ describe('an export', () => {
     await untilAsked(source)
     const target = runtimeOn(sqliteStore(path.join(folder, 'b.db')))
 
-    await target.import(source.export(run.conversationId))
+    await target.import(source.export(run.conversationId), { goOn: true })
     await source.close()
     const [asked] = await target.approvals()
     await target.answer(asked?.nodeId ?? '', { allow: true })

@@ -4,6 +4,7 @@ import { ClientError, type LegateClient, type Page, type QueryValues } from '../
 import {
   type AuditOptions,
   type AuditReport,
+  type ImportOptions,
   look,
   type PruneOptions,
   type ResultWord,
@@ -122,10 +123,10 @@ export class RemoteDesk implements Desk {
     return this.client.otlp(id, { content: content === true, ...(vocabulary === undefined ? {} : { vocabulary }) })
   }
 
-  async import(lines: Iterable<string> | AsyncIterable<string>): Promise<Id> {
+  async import(lines: Iterable<string> | AsyncIterable<string>, { goOn = false }: ImportOptions = {}): Promise<Id> {
     const all: string[] = []
     for await (const line of lines) all.push(`${line}\n`)
-    const { conversationId } = (await this.client.import(all.join(''))) as { readonly conversationId: Id }
+    const { conversationId } = await this.client.import(all.join(''), { goOn })
     this.store.forget()
     return conversationId
   }

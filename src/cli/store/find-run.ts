@@ -18,7 +18,7 @@ const LEAST_TYPED = 4
 
 /** Shortens an id to its last 8 characters, the form people read and type. */
 export function shortId(id: Id): string {
-  return id.slice(-8)
+  return oneLine(id.slice(-8))
 }
 
 /** Finds a run by the ending of its id, or the last run of a conversation by the ending of the conversation's. */

@@ -84,7 +84,7 @@ export class EventLines {
         if (OPEN_TOOLS.has(event.tool)) this.described.add(event.childRunId)
         return `delegates to ${oneLine(event.agent)} ${this.dim(`(${shortId(event.childRunId)})`)}`
       case 'delegation-end':
-        return this.ended(`${oneLine(event.agent)} ${event.status}`, event.status)
+        return this.ended(`${oneLine(event.agent)} ${oneLine(event.status)}`, event.status)
       default:
         return this.rarer(event)
     }
@@ -213,7 +213,7 @@ export class EventLines {
     const spent = `${duration(durationMs)}, ${count(usage.inputTokens + usage.outputTokens)} tokens`
     const why = error?.message ?? null
     const isTold = why !== null && this.reasons.get(runId) === why
-    return this.ended(`${status}${reasonSuffix(isTold ? null : why)} ${this.dim(`(${spent})`)}`, status)
+    return this.ended(`${oneLine(status)}${reasonSuffix(isTold ? null : why)} ${this.dim(`(${spent})`)}`, status)
   }
 
   private ended(text: string, status: string): string {

@@ -105,7 +105,7 @@ function rowOf(branch: Branch, options: RowsOptions): TreeRow {
 function endedRow(prefix: string, ended: readonly WatchedRun[]): TreeRow {
   const times = new Map<string, number>()
   for (const { status } of ended) times.set(status ?? '', (times.get(status ?? '') ?? 0) + 1)
-  const text = [...times].map(([status, number]) => `${number} ${status}`).join(', ')
+  const text = [...times].map(([status, number]) => `${number} ${oneLine(status)}`).join(', ')
   const sign = times.size === 1 && times.has('completed') ? 'done' : 'failed'
   return { prefix, sign, name: `${ended.length} ended`, text, spend: sumOf(ended.map(spendOfTree)), ms: null }
 }

@@ -26,7 +26,7 @@ export interface Standstill {
 export async function endOf(desk: Desk, run: DeskRun, again: ContinueCommand): Promise<RunVerdict> {
   const { status, text, error, advice: usual, durationMs, children } = await run.result
   const advice = ADVICE[status]?.(again(run.id)) ?? usual
-  const head = `${await nameOf(desk, run)} ${status} after ${duration(durationMs)}, ${plural(children, 'subagent')}`
+  const head = `${await nameOf(desk, run)} ${oneLine(status)} after ${duration(durationMs)}, ${plural(children, 'subagent')}`
   const why = error === null ? '' : `: ${oneLine(error.message)}${advice === null ? '' : `\n  ${oneLine(advice)}`}`
   const words = text.trim() === '' ? '' : `\n\n${indented(cleanText(text))}\n`
   return { exitCode: status === 'completed' ? EXIT.completed : EXIT.other, text: `${head}${why}${words}` }

@@ -260,7 +260,8 @@ export async function continueCancelled(runtime: Runtime, target: Turn, agents: 
   const { status } = target.outcome ?? { status: 'running' }
   const { rootId, conversationId } = target
   const conversation = await look(runtime.store, rootId, (tree) => tree.conversation(conversationId))
-  if (status !== 'cancelled') throw new CliError(`The run ${id} has ended: ${status}. There is nothing to resume.`)
+  if (status !== 'cancelled')
+    throw new CliError(`The run ${id} has ended: ${oneLine(status)}. There is nothing to resume.`)
   if (conversation?.type !== 'user')
     throw new CliError(`The run ${id} belongs to a subagent. Only its host can start it again.`)
   const { name, inline } = conversation.agent

@@ -45,11 +45,14 @@ function* storedIn(draft: Draft, { nodes }: Commit): Generator<Spent> {
     const bytes = owners.size === 0 ? 0 : addedBy(node, draft.stored.node(node.id))
     if (bytes > 0) for (const owner of owners) sums.set(owner, (sums.get(owner) ?? 0) + bytes)
   }
-  const day = new Date(draft.now).toISOString().slice(0, 10)
-  for (const [owner, inputTokens] of sums) {
-    const usage = { ...NO_USAGE, inputTokens }
-    yield { owner, day, agent: CHARGED, model: STORED, runs: 0, modelCalls: 0, usage }
-  }
+  for (const [owner, bytes] of sums) yield* storedBytesOf([owner], bytes, draft.now)
+}
+
+/** So many bytes for each of these ids. */
+export function storedBytesOf(owners: readonly string[], bytes: number, now: number): readonly Spent[] {
+  const day = new Date(now).toISOString().slice(0, 10)
+  const usage = { ...NO_USAGE, inputTokens: bytes }
+  return owners.map((owner) => ({ owner, day, agent: CHARGED, model: STORED, runs: 0, modelCalls: 0, usage }))
 }
 
 function byteOwnersOf(draft: Draft, { turnId }: Node): ReadonlySet<string> {

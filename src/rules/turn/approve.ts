@@ -99,6 +99,11 @@ export function wasApproved({ metadata }: Conversation, { request, version }: Ap
 /** A permission for a whole conversation. Request and version are separate fields: no text can pass for both. */
 type StandingPermission = Pick<ApprovalRequest, 'request' | 'version'>
 
+/** How many requests persons have allowed for the whole conversation. */
+export function permissionsIn(conversation: Conversation): number {
+  return allowedIn(conversation).length
+}
+
 function allowedIn({ metadata }: Pick<Conversation, 'metadata'>): readonly StandingPermission[] {
   const known = metadata['approved']
   return Array.isArray(known) ? known.flatMap(readAllowed) : NONE

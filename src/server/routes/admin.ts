@@ -14,6 +14,13 @@ export const ADMIN_ROUTES: readonly Route[] = [
     path: '/v1/import',
     scope: 'admin',
     summary: 'Takes a tree that an export gave, with the same hashes, or nothing of it.',
+    query: {
+      goOn: {
+        type: 'boolean',
+        description:
+          'Lets open runs of the tree go on at once, for who looks after the whole store and is trusted with programs. Else they are stopped.',
+      },
+    },
     takesLines: true,
     maxBody: IMPORT_BYTES,
     answers: {
@@ -21,12 +28,15 @@ export const ADMIN_ROUTES: readonly Route[] = [
       201: answer('Imported', 'The id of its root conversation.'),
       409: { description: 'Another tree of this id is there.' },
     },
-    handler: async ({ runtime, lines, server }) => {
+    handler: async ({ runtime, lines, server, query }) => {
       const found = { isKnown: false }
       const noted = noting(lines, async (first) => {
         found.isKnown = await server.hasTree(rootIn(first))
       })
-      return json({ conversationId: await runtime.import(noted) }, found.isKnown ? 200 : 201)
+      return json(
+        { conversationId: await runtime.import(noted, { goOn: query.flag('goOn') }) },
+        found.isKnown ? 200 : 201,
+      )
     },
   },
   {

@@ -170,18 +170,50 @@ export class TreeWriter {
 
 /**
  * Gives a line as `toLines` wrote it: where it went through a terminal, characters that nobody sees are escaped, and the hashes
- * are of the text without these escapes.
+ * are of the text without these escapes. Texts between escapes are taken as they are.
  */
 function asWritten(line: string): string {
-  if (!line.includes('\\u')) return line
-  return line.replace(ESCAPE, (written, units?: string) =>
-    units === undefined ? written : String(parseOwnJson(`"${written}"`)),
-  )
+  let at = line.indexOf('\\')
+  if (at < 0 || !line.includes('\\u')) return line
+  const parts: string[] = []
+  let from = 0
+  for (; at >= 0; at = line.indexOf('\\', at)) {
+    const length = line[at + 1] === 'u' ? escapeLength(line, at) : 0
+    if (length > 0) {
+      parts.push(line.slice(from, at), unescaped(line, at, length))
+      from = at + length
+    }
+    // A backslash that is escaped itself begins no escape.
+    at += Math.max(length, 2)
+  }
+  return from === 0 ? line : parts.join('') + line.slice(from)
 }
 
-/** Escapes one by one, so that a backslash that is escaped itself begins none. Its group: units that JSON is written without. */
-const ESCAPE =
-  /\\(?:(u(?:00[7-9a-f][0-9a-f]|0[1-9a-f][0-9a-f]{2}|[1-9a-ce-f][0-9a-f]{3}|d[0-7][0-9a-f]{2}|d[89ab][0-9a-f]{2}\\ud[c-f][0-9a-f]{2}))|.)/g
+const UNIT = '\\u0000'.length
+
+/** The length of the escape of a character that JSON is written with as it is; 0 for any other escape. */
+function escapeLength(line: string, at: number): number {
+  const unit = unitAt(line, at)
+  if (!(unit >= FIRST_PLAIN) || (unit >= 0xdc00 && unit <= 0xdfff)) return 0
+  if (unit < 0xd800 || unit > 0xdbff) return UNIT
+  const low = line.startsWith('\\u', at + UNIT) ? unitAt(line, at + UNIT) : Number.NaN
+  return low >= 0xdc00 && low <= 0xdfff ? 2 * UNIT : 0
+}
+
+/** Characters before it are controls, which JSON escapes itself, and those of ASCII, which nobody escapes. */
+const FIRST_PLAIN = 0x70
+
+function unitAt(line: string, at: number): number {
+  const hex = line.slice(at + 2, at + UNIT)
+  return HEX.test(hex) ? Number.parseInt(hex, 16) : Number.NaN
+}
+
+const HEX = /^[0-9a-f]{4}$/
+
+function unescaped(line: string, at: number, length: number): string {
+  const first = unitAt(line, at)
+  return length === UNIT ? String.fromCharCode(first) : String.fromCharCode(first, unitAt(line, at + UNIT))
+}
 
 /** Reads the lines of `toLines` one by one. Throws an InputError that names the wrong line. */
 export class TreeParser {
@@ -196,6 +228,10 @@ export class TreeParser {
   private record: Omit<ChainRecord, 'events'> | undefined
 
   take(line: string): void {
+    if (typeof line === 'string' && line.length > MOST_OF_LINE) {
+      this.lines++
+      throw this.wrong(`It is longer than ${MOST_OF_LINE} characters, which no line of an export is.`)
+    }
     const text = typeof line === 'string' ? asWritten(line.trimEnd()) : undefined
     if (text === '') return
     this.lines++
@@ -286,8 +322,9 @@ export class TreeParser {
 
 type Fields = { readonly [key: string]: Json }
 
-/** The limits for one line: a text may be as long as a tool's result. */
-const LIMITS = { ...OWN_TEXT, maxBytes: 256_000_000, maxDepth: 200 }
+/** The most characters of one line: more would hold up all other work while they are read. */
+export const MOST_OF_LINE = 16_000_000
+const LIMITS = { ...OWN_TEXT, maxDepth: 200 }
 const NAMES = { c: 'conversation', t: 'turn', n: 'node', l: 'link' } as const
 const TYPES = ['sequence', 'dependency', 'branch']
 

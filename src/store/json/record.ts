@@ -6,9 +6,9 @@ import { USUAL_TURN } from '../../graph/rows.made.ts'
 import type { Id } from '../../graph/rows.ts'
 import type { Tombstone, WholeTree } from '../archive.ts'
 import { asNew } from '../archive.ts'
-import { fromJournal, type JournalEvent, packEvents, toJournal } from '../codec/event-text.ts'
-import { conversationText, linkText, marksOf, nodeText, turnText, unpackTree } from '../codec/tree-text.ts'
-import { chainHash } from '../commit-chain.ts'
+import { fromJournal, type JournalEvent, toJournal } from '../codec/event-text.ts'
+import { recordOf } from '../codec/grown-tree.ts'
+import { unpackTree } from '../codec/tree-text.ts'
 import type { Piece } from '../memory/snapshot.ts'
 import type { ChainLink, StoredTree, Tables } from '../memory/tables.ts'
 import type { RegistryRow } from '../registry.ts'
@@ -116,21 +116,13 @@ function sumOf(text: string): string {
 
 /** The commit's future entry in its tree's record; undefined for a commit of no tree, or where no record is kept. */
 export function nextLink(tables: Tables, commit: Commit): ChainLink | undefined {
-  const { rootId, kind, at, conversations, turns, nodes, links, edges } = commit
+  const { rootId } = commit
   const tree = rootId === null ? undefined : tables.trees.get(rootId)
   if (rootId === null || tree?.chain === null) return undefined
-  const rows = [
-    ...conversations.map(conversationText),
-    ...turns.map(turnText),
-    ...nodes.map(nodeText),
-    ...links.map(linkText),
-  ]
-  const fresh = new Map(edges.length === 0 ? [] : nodes.map(({ id, turnId }) => [id, turnId]))
-  const turnOf = (id: Id): Id => fresh.get(id) ?? tables.nodes.get(id)?.row.turnId ?? ''
-  const seq = (tree?.seq ?? 0) + commit.events.length
-  const record = { kind, at, seq, events: packEvents(commit.events), marks: marksOf(rows, edges, turnOf) }
-  const hash = chainHash(tree?.chain?.at(-1)?.hash ?? '', record)
-  return { kind, at, seq, marks: record.marks, hash }
+  const turnOf = (id: Id): Id => tables.nodes.get(id)?.row.turnId ?? ''
+  const before = { hash: tree?.chain?.at(-1)?.hash ?? '', seq: tree?.seq ?? 0 }
+  const { events: _, ...link } = recordOf(commit, before, turnOf)
+  return link
 }
 
 export function extend(tree: StoredTree, link: ChainLink): void {

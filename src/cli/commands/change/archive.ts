@@ -1,15 +1,12 @@
-import { createReadStream, existsSync, rmSync } from 'node:fs'
-import { createInterface } from 'node:readline'
-import { look, type Tombstone } from '../../../doors/rows.ts'
+import type { Tombstone } from '../../../doors/rows.ts'
 import { memoryTools } from '../../../doors/tools.ts'
 import { agent, type RuntimeOptions } from '../../../index.ts'
-import { isPostgresUrl } from '../../../store/postgres/index.ts'
 import { type Call, CliError, EXIT, isSet, textOption } from '../../command/command.ts'
 import type { Desk } from '../../desk/desk.ts'
 import { loadOffered } from '../../serve/offered-agents.ts'
 import { findIds, onlyMatch, refuseDeleted, removalText, shortId } from '../../store/find-run.ts'
 import { serverOf, withDesk } from '../../store/open-desk.ts'
-import { storePath, withRuntime } from '../../store/open-store.ts'
+import { withRuntime } from '../../store/open-store.ts'
 import { plural } from '../../terminal/amounts.ts'
 import { askLine, canAsk } from '../../terminal/ask-line.ts'
 import { oneLine } from '../../terminal/clean.ts'
@@ -122,37 +119,4 @@ function lineOf(stone: Tombstone): string {
 
 function runsOf({ conversations }: Tombstone): string[] {
   return conversations.flatMap(({ runs }) => runs)
-}
-
-/** Imports a tree from a file or from stdin; creates the store if there is none. */
-export async function importRun(call: Call): Promise<number> {
-  const [file = '-'] = call.words
-  const store = serverOf(call) === undefined ? storePath(call) : undefined
-  const isNew = store !== undefined && !isPostgresUrl(store) && !existsSync(store)
-  let isImported = false
-  try {
-    return await withDesk(call, 'make', async (desk) => {
-      const rootId = await desk.import(linesOf(file))
-      isImported = true
-      const [turn] = await look(desk.store, rootId, (tree) => tree.turnsOf(rootId, { limit: 1 }))
-      const id = shortId(turn?.id ?? rootId)
-      const told = `Imported: ${id}. legate show ${id}\n`
-      await write(isSet(call, 'json') ? jsonLine({ rootId, runId: turn?.id ?? null }) : told)
-      return EXIT.completed
-    })
-  } finally {
-    // A store that was made for this import alone is not left behind empty.
-    if (isNew && !isImported) for (const ending of ['', '-wal', '-shm']) rmSync(store + ending, { force: true })
-  }
-}
-
-async function* linesOf(file: string): AsyncGenerator<string> {
-  const input = file === '-' ? process.stdin : createReadStream(file, 'utf8')
-  try {
-    yield* createInterface({ input, crlfDelay: Number.POSITIVE_INFINITY })
-  } catch (error) {
-    const { code, message } = error as NodeJS.ErrnoException
-    if (code === 'ENOENT') throw new CliError(`There is no file ${file}.`, EXIT.usage)
-    throw new CliError(`Cannot read ${file}: ${message}`, EXIT.usage)
-  }
 }

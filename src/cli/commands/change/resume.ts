@@ -227,7 +227,7 @@ export function cancel(call: Call): Promise<number> {
     }))
     const name = `${oneLine(row?.agent.name ?? '?')} ${shortId(turn.id)}`
     if (turn.outcome !== null) {
-      await write(`${name} has already ended: ${turn.outcome.status}.\n`)
+      await write(`${name} has already ended: ${oneLine(turn.outcome.status)}.\n`)
       return EXIT.completed
     }
     await desk.cancel(turn.id, textOption(call, 'reason') ?? 'Cancelled from the command line.')
@@ -235,7 +235,9 @@ export function cancel(call: Call): Promise<number> {
       const ended = await look(store, turn.rootId, (tree) => tree.turn(turn.id))
       const { status } = ended?.outcome ?? { status: 'cancelled' }
       const others = open > 1 ? `, and ${plural(open - 1, 'subagent')} with it` : ''
-      await write(`${name} has stopped: ${status}${others}. Its results are kept: legate show ${shortId(turn.id)}\n`)
+      await write(
+        `${name} has stopped: ${oneLine(status)}${others}. Its results are kept: legate show ${shortId(turn.id)}\n`,
+      )
       return EXIT.completed
     }
     note(`legate: ${name} has not stopped after ${seconds} s. See legate tree ${shortId(turn.id)}.`)

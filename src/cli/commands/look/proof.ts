@@ -79,7 +79,7 @@ function diffText({ first, second, changes, same }: RunDiff, paint: Paint): stri
 
 function figures({ runId, status, tokens, modelCalls, toolCalls, children, durationMs }: RunFigures): string {
   const time = durationMs === null ? 'still open' : duration(durationMs)
-  return `${shortId(runId)} ${status}, ${count(tokens)} tokens, ${plural(modelCalls, 'model call')}, ${plural(toolCalls, 'tool call')}, ${plural(children, 'subagent')}, ${time}`
+  return `${shortId(runId)} ${oneLine(status)}, ${count(tokens)} tokens, ${plural(modelCalls, 'model call')}, ${plural(toolCalls, 'tool call')}, ${plural(children, 'subagent')}, ${time}`
 }
 
 function changeText({ place, change, first, second, fields }: NodeDiff, paint: Paint): string {
