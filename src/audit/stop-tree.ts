@@ -28,7 +28,9 @@ export async function stopTree(kinds: Kinds, tree: WholeTree): Promise<WholeTree
   const clock: Clock = { ...systemClock, now: () => at }
   const commits: Commit[] = []
   const store = memoryStore()
-  const committed = (commit: Commit) => void commits.push(commit)
+  const committed = (commit: Commit) => {
+    commits.push(commit)
+  }
   const listener = { claims: () => null, committed, mayWait: () => false }
   const ledger = new Ledger({ store, clock, kinds, listener })
   Object.assign(ledger, { endTurns, tellChanges })

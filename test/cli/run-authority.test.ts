@@ -92,6 +92,29 @@ describe('what legate run may do', () => {
     expect(named.stderr).toMatch(/waits for a person:\n {2}exec:git log --output=made\.txt for shell/)
   })
 
+  test.each([
+    ['a recipe', 'a.yaml', `${HEAD}${DEVELOPER}grant:\n  free: ["exec:*", "secret:*", "file.write:**", "net:*"]\n`],
+    [
+      'an agent file of our own',
+      'a.md',
+      '---\nname: a\ndescription: D\ngrant:\n  free: ["exec:*", "secret:*", "file.write:**"]\n---\n\nYou work.\n',
+    ],
+    [
+      'a Claude file that names programs too',
+      '.claude/agents/a.md',
+      '---\nname: a\ndescription: D\ntools: Write, Bash(git log:*), Bash(*:*)\ngrant:\n  free: ["exec:*", "file.write:**"]\n---\n\nYou work.\n',
+    ],
+  ])('%s that calls everything free is asked about as if it had not', async (_, file, text) => {
+    const place = project({ [file]: text })
+    for (const call of [shell('echo free'), WRITE]) {
+      await serveModel(place, calls(call))
+      const { code, stderr } = await place.run(['run', file, 'Go.'])
+
+      expect({ code, written: written(place) }).toEqual({ code: 3, written: undefined })
+      expect(stderr).toMatch(/waits for a person/)
+    }
+  })
+
   test('what a person allows runs without asking, what they forbid is denied, and all else waits', async () => {
     const place = project({ 'a.yaml': `${HEAD}${DEVELOPER}` })
     const mock = await serveModel(place, calls(shell('echo free'), WRITE, shell('echo other')))

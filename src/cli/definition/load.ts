@@ -144,8 +144,8 @@ const ASKED: readonly string[] = [
  * The grant of a run from the command line: it may read below the working folder, and asks before it changes anything, reaches a
  * host or hands over a secret.
  */
-export function rootGrant({ grant }: Pick<AgentFile, 'grant'>, { allow = [], deny = [] }: CallGrant = {}): Grant {
-  const free = [...(grant?.free ?? []), ...allow]
+export function rootGrant({ freed }: Pick<AgentFile, 'freed'>, { allow = [], deny = [] }: CallGrant = {}): Grant {
+  const free = [...freed, ...allow]
   return {
     use: ['tool:*', 'agent:*', 'model:*', 'file.list:/workspace/**', 'file.read:/workspace/**', ...ASKED, ...allow],
     ask: ASKED,

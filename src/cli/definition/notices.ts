@@ -35,11 +35,10 @@ export function relativePath(file: string): string {
 }
 
 /** Reports what was ignored or tightened when a file was read, and what it does without asking, so that whoever runs it knows. */
-export function printNotices({ notices, file, grant }: AgentFile, env: NodeJS.ProcessEnv): void {
+export function printNotices({ notices, file, freed }: AgentFile, env: NodeJS.ProcessEnv): void {
   const style = noticeStyle(process.stderr, painter(process.stderr, env))
-  const free = grant?.free ?? []
-  if (free.length > 0) {
-    const message = `it runs these without asking you: ${free.map((rule) => rule.replace(/^exec:/, '')).join(', ')}`
+  if (freed.length > 0) {
+    const message = `it runs these without asking you: ${freed.map((rule) => rule.replace(/^exec:/, '')).join(', ')}`
     const notice: Notice = { level: 'note', code: 'permission', message, file, line: null, hint: null }
     process.stderr.write(noticeLine(notice, relativePath(file), style))
   }

@@ -47,6 +47,11 @@ export interface AgentFile {
   readonly skills: readonly string[]
   /** A layer below what host and runtime allow: it can only narrow. Null: none. */
   readonly grant: Grant | null
+  /**
+   * The programs that the file names one by one among its tools, as rules of `exec`: who runs it by hand is not asked about them. No
+   * key of a file sets it, and `free` of a `grant` is none of them.
+   */
+  readonly freed: readonly string[]
   /** Whether requests that would ask a person are denied instead. */
   readonly neverAsks: boolean
   /** Programs that look at its calls and its end, and may refuse them. */
@@ -120,6 +125,7 @@ export const EMPTY_AGENT_FILE: AgentFile = {
   extensions: null,
   skills: [],
   grant: null,
+  freed: [],
   neverAsks: false,
   hooks: [],
   memory: null,

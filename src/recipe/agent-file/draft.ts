@@ -295,6 +295,7 @@ export class AgentFileDraft {
       ...this.agent,
       settings: { ...this.settings },
       grant,
+      freed: this.narrowing.freedPrograms(),
       budget,
       properties: Object.fromEntries(properties),
       notices: this.report.notices,

@@ -238,7 +238,13 @@ export class Narrowing {
 
   /** Leaves the programs that the file names one by one free: whoever runs the file is not asked about them. */
   freePrograms(): void {
-    this.freed = [...(this.only.get('exec') ?? [])].filter(isOfOneProgram)
+    // A pattern in place of the program names none.
+    this.freed = [...(this.only.get('exec') ?? [])].filter((rule) => isOfOneProgram(rule) && !/^exec:\s*[*?]/.test(rule))
+  }
+
+  /** The programs that `freePrograms` found, as rules. */
+  freedPrograms(): readonly string[] {
+    return [...this.freed].sort()
   }
 
   /** Denies changes to files and all programs. */

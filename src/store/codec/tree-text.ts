@@ -1,6 +1,6 @@
 import { InputError, StoreError } from '../../base/error.ts'
 import { sha256 } from '../../base/hash.ts'
-import { type Json, OWN_TEXT, parseJson, parseOwnJson } from '../../base/json.ts'
+import { type Json, OWN_TEXT, parseJson } from '../../base/json.ts'
 import { type Commit, emptyCommit } from '../../graph/commit.ts'
 import type { EventRow } from '../../graph/event.ts'
 import type { TreeRows } from '../../graph/reader.ts'
