@@ -4,15 +4,18 @@ export { delegateLayer, type Layer, narrow, useLayer } from '../grant/grant.ts'
 export { type KnownRequests, type LintFinding, lint } from '../grant/lint.ts'
 export {
   type ApprovalRight,
+  atThisMachine,
   checkPrincipal,
   countedIds,
   type DayBudget,
   hasScope,
+  isOfThisMachine,
   isOperator,
   looksAfter,
   maySee,
   mayStart,
   narrowPrincipal,
+  refuseLocalId,
   SCOPES,
   type Scope,
   seesEverything,

@@ -120,7 +120,27 @@ export function checkPrincipal(given: Principal, where = 'principal', depth = 0)
   if (mayApprove !== undefined) checkRight(readOptions(`${where}: mayApprove`, mayApprove, RIGHT), where)
   if (depth > MOST_WITHIN) refuse(where, `it stands within more than ${MOST_WITHIN} others`)
   if (within !== undefined) checkPrincipal(within, where, depth + 1)
-  return frozenCopy(read)
+  const checked = frozenCopy(read)
+  return HERE.has(given) ? atThisMachine(checked) : checked
+}
+
+/** The principals that are the person at this machine. No word of a principal says so: a login may call itself by any id. */
+const HERE: WeakSet<Principal> = new WeakSet()
+
+/**
+ * Makes a principal the person at this machine, whose agents start programs: for the token and the socket of this machine, and for
+ * commands that its user types. Gives it back.
+ */
+export function atThisMachine(principal: Principal): Principal {
+  HERE.add(principal)
+  return principal
+}
+
+/** Throws an InputError where somebody else has the id of the person at this machine: what is shared at this machine would be his. */
+export function refuseLocalId(principal: Principal, where: string): Principal {
+  if (hasOwnFolder(principal.id) || HERE.has(principal)) return principal
+  const message = `${where}: the id "${principal.id}" is the one of the person at this machine. Give another id.`
+  throw new InputError('invalid_input', message)
 }
 
 /** Half a character is written as another one: two owners would be one in some stores. */
@@ -160,7 +180,8 @@ export function narrowPrincipal(outer: Principal, given: Omit<Principal, 'within
   }
   const missing = inner.scopes.find((scope) => !hasScope(outer, scope))
   if (missing !== undefined) refuse('narrowPrincipal()', `${outer.id} cannot give the scope ${missing}: it lacks it`)
-  return inner
+  // Whoever narrows what is handed out in his own name is still himself.
+  return HERE.has(outer) && inner.id === outer.id ? atThisMachine(inner) : inner
 }
 
 /** A principal, and those that it stands within. */
@@ -218,9 +239,9 @@ export function countedIds(principal: Principal): readonly string[] {
   return ids
 }
 
-/** Is it the person at this machine? Whoever others made in that person's name is not. */
+/** Is it the person at this machine? Whoever has that person's id is not, and neither is whom others made in that person's name. */
 export function isOfThisMachine(principal: Principal): boolean {
-  return every(principal, ({ id }) => !hasOwnFolder(id))
+  return HERE.has(principal)
 }
 
 /** The owners that it sees, for lists; `all` where it sees everybody. */

@@ -2,6 +2,7 @@
 // for the second, through any door, and no door fills in what a person did not say.
 
 import { agent, createRuntime, type Json, type Principal, type ScopedRuntime, tool } from 'legate'
+import { atThisMachine } from 'legate/grant'
 import { handler } from 'legate/server'
 import { scriptedModel } from 'legate/testing'
 import { describe, expect, onTestFinished, test } from 'vitest'
@@ -406,7 +407,7 @@ describe('MCP', () => {
   test('run_answer takes the hash that run_get shows, and no other', async () => {
     const thrice = await served()
     const setting = thrice.setting
-    const who: Principal = { ...PERSON, scopes: [...PERSON.scopes, 'approve:model'] }
+    const who = atThisMachine({ ...PERSON, scopes: [...PERSON.scopes, 'approve:model'] })
     const client = await connected(setting.server.url, await setting.tokenFor(who), newClient())
     const call = async (name: string, args: object) => textIn(await client.callTool({ name, arguments: { ...args } }))
     const begun = await call('host', { message: 'Go.' })

@@ -1,3 +1,4 @@
+import { atThisMachine } from '../../doors/grant.ts'
 import { diskFiles } from '../../doors/tools.ts'
 import { type AnyAgent, createRuntime, type Principal, type Runtime } from '../../index.ts'
 import { serveAcp } from '../../surfaces/acp/index.ts'
@@ -9,10 +10,10 @@ import { oneLine } from '../terminal/clean.ts'
 import { continueWithoutReader } from '../terminal/output.ts'
 
 /** The person at the editor. What an agent asks is asked there. */
-const PERSON: Principal = {
+const PERSON: Principal = atThisMachine({
   id: 'local',
   scopes: ['start', 'read', 'cancel', 'approve', 'approve:always', 'history'],
-}
+})
 
 /** Speaks ACP with an editor over stdin and stdout until it leaves, and works on the runs of its sessions. */
 export async function acp(call: Call): Promise<number> {

@@ -1,3 +1,4 @@
+import { atThisMachine } from '../../doors/grant.ts'
 import { createRuntime, type Principal } from '../../index.ts'
 import { serveMcp, signingKey } from '../../surfaces/mcp/index.ts'
 import { type Call, CliError, EXIT, isSet, textOption } from '../command/command.ts'
@@ -44,7 +45,7 @@ export async function mcp(call: Call): Promise<number> {
  */
 function principalOf(call: Call, agents: readonly string[]): Principal {
   const approve = isSet(call, 'approve') ? (['approve', 'approve:model'] as const) : []
-  return { id: 'local', scopes: ['start', 'read', 'cancel', ...approve], agents: [...agents] }
+  return atThisMachine({ id: 'local', scopes: ['start', 'read', 'cancel', ...approve], agents: [...agents] })
 }
 
 function noteError(error: unknown): void {

@@ -239,7 +239,9 @@ export class Narrowing {
   /** Leaves the programs that the file names one by one free: whoever runs the file is not asked about them. */
   freePrograms(): void {
     // A pattern in place of the program names none.
-    this.freed = [...(this.only.get('exec') ?? [])].filter((rule) => isOfOneProgram(rule) && !/^exec:\s*[*?]/.test(rule))
+    this.freed = [...(this.only.get('exec') ?? [])].filter(
+      (rule) => isOfOneProgram(rule) && !/^exec:\s*[*?]/.test(rule),
+    )
   }
 
   /** The programs that `freePrograms` found, as rules. */

@@ -5,7 +5,7 @@
 // - The ways are tried in a fixed order, and the first that recognises its own credentials decides: a bad token is not
 //   tried as something else.
 
-import { checkPrincipal } from '../../doors/grant.ts'
+import { checkPrincipal, refuseLocalId } from '../../doors/grant.ts'
 import type { Principal } from '../../index.ts'
 import { faultOf, unavailable } from '../problem/problem.ts'
 
@@ -72,7 +72,7 @@ export function programAuthenticator(
   return async ({ request }) => {
     const principal = await inTime(async () => {
       const found = await authenticate(request)
-      return found === null ? null : checkPrincipal(found, 'authenticate()')
+      return found === null ? null : refuseLocalId(checkPrincipal(found, 'authenticate()'), 'authenticate()')
     })
     return principal === null ? undefined : identityOf(principal)
   }

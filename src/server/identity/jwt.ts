@@ -9,7 +9,7 @@
 
 import type { JWTVerifyResult } from 'jose'
 import { messageOf } from '../../base/error.ts'
-import { checkPrincipal, SCOPES, type Scope } from '../../doors/grant.ts'
+import { checkPrincipal, refuseLocalId, SCOPES, type Scope } from '../../doors/grant.ts'
 import type { Principal } from '../../index.ts'
 import { DefinitionError } from '../../index.ts'
 import { faultOf, Problem, unavailable } from '../problem/problem.ts'
@@ -54,7 +54,7 @@ export function jwtAuthenticator(options: OidcOptions): Authenticator {
 function principalFrom({ principal = principalOfClaims }: OidcOptions, claims: Claims): Principal | null {
   try {
     const made = principal(claims)
-    return made === null ? null : checkPrincipal(made, 'oidc.principal()')
+    return made === null ? null : refuseLocalId(checkPrincipal(made, 'oidc.principal()'), 'oidc.principal()')
   } catch (error) {
     throw faultOf(error)
   }

@@ -5,7 +5,7 @@ import { chmod, mkdir, open, readFile, rename, writeFile } from 'node:fs/promise
 import path from 'node:path'
 import { ownFile } from '../../base/system/own-files.ts'
 import { stateFolder } from '../../base/system/user-folders.ts'
-import { SCOPES } from '../../doors/grant.ts'
+import { atThisMachine, SCOPES } from '../../doors/grant.ts'
 import type { Principal } from '../../index.ts'
 import { DefinitionError } from '../../index.ts'
 
@@ -13,11 +13,9 @@ import { DefinitionError } from '../../index.ts'
  * Who holds the token of this machine, or opens the Unix socket: its user, who may do everything. A model that calls over MCP with
  * this token does not speak for the user: it allows nothing.
  */
-export const LOCAL_PRINCIPAL: Principal = Object.freeze({
-  id: 'local',
-  scopes: SCOPES.filter((scope) => scope !== 'approve:model'),
-  sees: 'all',
-})
+export const LOCAL_PRINCIPAL: Principal = atThisMachine(
+  Object.freeze({ id: 'local', scopes: SCOPES.filter((scope) => scope !== 'approve:model'), sees: 'all' }),
+)
 
 /** The name of its row among the tokens. */
 export const LOCAL_TOKEN_NAME = 'this machine'

@@ -10,20 +10,23 @@
 
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto'
 import {
+  atThisMachine,
   checkPrincipal,
   hasScope,
+  isOfThisMachine,
   isOperator,
   looksAfter,
   type MadeToken,
   narrowPrincipal,
   type RevokedTokens,
+  refuseLocalId,
   type TokenInfo,
 } from '../../doors/grant.ts'
 import type { Registry, RegistryRow } from '../../doors/rows.ts'
 import type { Principal, ScopedRuntime } from '../../index.ts'
 import { ConflictError, InputError, type Json, NotFoundError } from '../../index.ts'
 import type { Authenticator, IdentityVerdict } from './authenticator.ts'
-import { LOCAL_TOKEN_NAME } from './local-token.ts'
+import { LOCAL_PRINCIPAL, LOCAL_TOKEN_NAME } from './local-token.ts'
 
 /** A token to make. */
 export interface NewToken {
@@ -56,6 +59,8 @@ interface TokenData {
   readonly expiresAt: number | null
   readonly lastUsedAt: number | null
   readonly parent: string | null
+  /** Left out where it is not, and in rows of older versions, which only name the token of this machine. */
+  readonly isOfThisMachine?: boolean
 }
 
 const KIND = 'token'
@@ -228,7 +233,7 @@ export class Tokens {
   }
 
   private async write(given: NewToken, id: string, secret: string): Promise<MadeToken> {
-    const principal = checkPrincipal(given.principal, 'token')
+    const principal = refuseLocalId(checkPrincipal(given.principal, 'token'), 'token')
     const { expiresAt = null, name = '', parent = null } = given
     const now = this.now()
     const data = {
@@ -239,6 +244,7 @@ export class Tokens {
       expiresAt,
       lastUsedAt: null,
       parent,
+      ...(isOfThisMachine(principal) ? { isOfThisMachine: true } : {}),
     }
     await this.registry.put({ kind: KIND, id, owner: principal.id, version: 1, at: now, data })
     this.known.delete(id)
@@ -380,8 +386,12 @@ function dataOf(row: RegistryRow): TokenData {
   return row.data as TokenData
 }
 
+/** The principal of a token. A row that a server made for somebody else never says that it is of this machine. */
 function principalOf(data: TokenData): Principal {
-  return data.principal as unknown as Principal
+  const principal = data.principal as unknown as Principal
+  const isOfOlder = data.name === LOCAL_TOKEN_NAME && data.parent === null && principal.within === undefined
+  const isHere = data.isOfThisMachine ?? (isOfOlder && principal.id === LOCAL_PRINCIPAL.id)
+  return isHere ? atThisMachine(principal) : principal
 }
 
 function infoOf(id: string, data: TokenData): TokenInfo {

@@ -11,9 +11,10 @@ import {
   type RuntimeOptions,
   tool,
 } from 'legate'
+import { isOfThisMachine } from 'legate/grant'
 import { mcpServer } from 'legate/mcp'
 import { openSubagents, recipeAgent } from 'legate/recipe'
-import { type ServeOptions, type Server, serve } from 'legate/server'
+import { handler, type ServeOptions, type Server, serve } from 'legate/server'
 import { sqliteStore } from 'legate/store/sqlite'
 import { scriptedModel } from 'legate/testing'
 import { developerTools, diskFiles, memoryFiles } from 'legate/tools'
@@ -92,6 +93,25 @@ describe('agents that start programs', () => {
     const within: Principal = { id: 'ann', scopes: ['start', 'read', 'admin'], sees: ['local'] }
     const { outcome } = await startOf(lead, { id: 'local', scopes: ['start', 'read'], within })
     expect(outcome).toMatchObject({ code: 'programs_untrusted' })
+  })
+
+  test('the id of the person at this machine makes nobody that person, whoever says so', async () => {
+    const named: Principal = { ...ANN, id: 'local' }
+    expect((await startOf(lead, named)).outcome).toMatchObject({ code: 'programs_untrusted' })
+    const runtime = openRuntime()
+    const tokens = new Tokens(runtime.store.registry)
+    const words = /the id "local" is the one of the person at this machine/
+    await expect(tokens.make({ principal: named })).rejects.toThrow(words)
+    const admin: Principal = { id: 'root', scopes: ['admin', 'start', 'read', 'history'], sees: 'all' }
+    await expect(tokens.makeNarrower({ principal: admin, tokenId: null }, { principal: named })).rejects.toThrow(words)
+    const answer = await handler(runtime, { authenticate: () => named, report: () => undefined })(
+      new Request('http://localhost/v1'),
+    )
+    expect([answer.status, await answer.text()]).toEqual([500, expect.not.stringContaining('scopes')])
+    const own = { principal: { id: 'local', scopes: ['start' as const, 'read' as const] } }
+    const made = await tokens.makeNarrower({ principal: LOCAL_PRINCIPAL, tokenId: null }, own)
+    expect((await new Tokens(runtime.store.registry).principals()).map(isOfThisMachine)).toEqual([true])
+    expect(made.info.principal.id).toBe('local')
   })
 
   test('the program itself starts them for an owner', async () => {
@@ -187,7 +207,6 @@ describe('a server', () => {
     ['may start other agents only', { agents: ['clerk'] }],
     ['denies programs', { grant: { deny: ['exec:*'] } }],
     ['starts nothing', { scopes: ['read'] }],
-    ['is of the person at this machine', { id: 'local' }],
     ['has expired', {}, {}, 1],
     ['is trusted', {}, { trustPrograms: true }],
     ['meets a runtime that denies programs', {}, { grant: { deny: ['exec:*'] } }],

@@ -1,12 +1,16 @@
 import { existsSync } from 'node:fs'
 import path from 'node:path'
 import { agent, createRuntime, type PendingApproval, type Principal, type Runtime, type RuntimeOptions } from 'legate'
+import { atThisMachine } from 'legate/grant'
 import { scriptedModel } from 'legate/testing'
 import { developerTools, diskFiles } from 'legate/tools'
 import { tempFolder } from '../../support/temp-folder.ts'
 
 /** The user of this machine, who works in the workspace, as a person who may answer. */
-export const PERSON: Principal = { id: 'local', scopes: ['start', 'read', 'cancel', 'approve', 'approve:always'] }
+export const PERSON: Principal = atThisMachine({
+  id: 'local',
+  scopes: ['start', 'read', 'cancel', 'approve', 'approve:always'],
+})
 
 /** What the shell call of the agent needs, one after the other, under the id of one node. */
 export const THREE: readonly string[] = ['tool:shell', 'exec:touch PWNED', 'file.list:/workspace']

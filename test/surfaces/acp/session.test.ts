@@ -15,6 +15,7 @@ import {
   type RuntimeOptions,
   tool,
 } from 'legate'
+import { atThisMachine } from 'legate/grant'
 import { scriptedModel } from 'legate/testing'
 import { todoTools } from 'legate/tools'
 import { expect, onTestFinished, test } from 'vitest'
@@ -24,7 +25,10 @@ import { allowed, asksThrice, stand, THREE } from '../../attack/support/asks-thr
 import { makeGate } from '../../support/gate.ts'
 import { tempFolder } from '../../support/temp-folder.ts'
 
-const ME: Principal = { id: 'local', scopes: ['start', 'read', 'cancel', 'approve', 'approve:always', 'history'] }
+const ME: Principal = atThisMachine({
+  id: 'local',
+  scopes: ['start', 'read', 'cancel', 'approve', 'approve:always', 'history'],
+})
 const FOLDER = '/home/ann/project'
 
 const written: string[] = []
