@@ -245,6 +245,8 @@ export interface ForgottenOwner {
 /** How open runs end, and what else there is of a tree. */
 export interface OwnerParts {
   readonly removal: Removal
+  /** True: the usage of today stays, for who could begin a new day with it. */
+  readonly keepsDay: boolean
   cancel(runId: Id): Promise<void>
   /** Resolves when nothing of the tree is open. */
   idle(rootId: Id): Promise<void>
@@ -268,8 +270,9 @@ export async function forgetOwner(store: Store, owner: string, parts: OwnerParts
   checkText(parts.removal.reason, 'a reason in words')
   const archive = archiveOf(store)
   const tally: OwnerTally = { gone: [], failures: new Map(), cancelled: 0 }
+  const keptDay = parts.keepsDay ? new Date(parts.removal.at).toISOString().slice(0, 10) : undefined
   // First his tokens: nobody starts more in his name.
-  await archive.forgetOwner(owner)
+  await archive.forgetOwner(owner, keptDay)
   for (let passes = 0; ; passes++) {
     const roots = (await store.roots({ owner, limit: MANY })).filter(({ id }) => !tally.failures.has(id))
     if (roots.length === 0) break
@@ -280,7 +283,7 @@ export async function forgetOwner(store: Store, owner: string, parts: OwnerParts
     )
   }
   const { gone, failures, cancelled } = tally
-  await archive.forgetOwner(owner)
+  await archive.forgetOwner(owner, keptDay)
   if (gone.length > 0) await archive.compact?.()
   // Last, when no run of the owner writes any more.
   const kept = await Promise.allSettled(parts.stores().map((one) => one.forget(owner)))

@@ -7,13 +7,14 @@ import type { AgentDirectory } from './resolve-agent.ts'
 /** Deletes everything of an owner: see `Runtime.forgetOwner`. Loaded with its first use. */
 export async function forgetOwnerWith(
   { ledger, recordings, ends, dropCopies, directory, rules }: OwnerHome,
-  { owner, reason, cancel }: OwnerToForget,
+  { owner, reason, keepsDay, cancel }: OwnerToForget,
 ): Promise<ForgottenOwner> {
   const { store } = ledger
   await Promise.all([recordings.settled(), directory.allKnown()])
   const { ownerStoresOf } = await rules()
   return forgetOwner(store, owner, {
     removal: { at: ledger.clock.now(), reason },
+    keepsDay,
     cancel,
     idle: (rootId) => untilIdle(store, ends, rootId),
     dropCopies,
@@ -24,6 +25,8 @@ export async function forgetOwnerWith(
 interface OwnerToForget {
   readonly owner: string
   readonly reason: string
+  /** True: the usage of today stays. */
+  readonly keepsDay: boolean
   readonly cancel: (runId: Id) => Promise<void>
 }
 

@@ -270,6 +270,7 @@ export class Runtime extends StoreOperations {
       explain: (of, request) => this.explain(of, request),
       importOf: (lines, how) => this.importOf(lines, how),
       trusted: () => directory.trusts(principal),
+      forgetOwner: (owner, reason, keepsDay) => this.forgetOwnerAs(owner, reason, keepsDay),
       prune: (options, maySee) => this.pruneOf(options, maySee),
       untrusted: async (by, layers) => {
         if (by === undefined || directory.trusts(by)) return []

@@ -89,6 +89,8 @@ export interface ScopedParts {
   readonly importOf: (lines: Iterable<string> | AsyncIterable<string>, how: Importing) => Promise<Id>
   /** May what the principal starts start programs? */
   readonly trusted: () => boolean
+  /** Cancels and deletes everything of an owner, but for the usage of today where it says so. */
+  readonly forgetOwner: (owner: string, reason: string, keepsDay: boolean) => Promise<ForgottenOwner>
   /** Deletes trees without an open run, of agents that `maySee`. */
   readonly prune: (options: PruneOptions, maySee: (agent: string) => boolean) => Promise<Tombstone[]>
   readonly explain: (of: Id | AnyAgent, request: string) => Promise<Explanation>
@@ -491,7 +493,7 @@ export class ScopedRuntime {
     if (!looksAfter(this.principal, owner)) {
       throw new DeniedError('denied', `${this.principal.id} does not see all agents, so it cannot forget ${owner}.`)
     }
-    return this.parts.operations.forgetOwner(owner, reason)
+    return this.parts.forgetOwner(owner, reason, !isOperator(this.principal))
   }
 
   /** Looks for everything that can be wrong with stored rows: of one tree, or of all for a principal that sees all. */

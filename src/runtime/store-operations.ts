@@ -411,9 +411,13 @@ export abstract class StoreOperations {
    * `files`, and of the tools of all agents that this process knows. If it is ended in the middle, call it again.
    */
   async forgetOwner(owner: string, reason = 'forgotten'): Promise<ForgottenOwner> {
+    return this.forgetOwnerAs(owner, reason, false)
+  }
+
+  protected async forgetOwnerAs(owner: string, reason: string, keepsDay: boolean): Promise<ForgottenOwner> {
     this.parts.watch()
     const { forgetOwnerWith } = await import('./forget-owner.ts')
-    return forgetOwnerWith(this.parts, { owner, reason, cancel: (runId) => this.cancel(runId, reason) })
+    return forgetOwnerWith(this.parts, { owner, reason, keepsDay, cancel: (runId) => this.cancel(runId, reason) })
   }
 
   /**

@@ -102,9 +102,9 @@ export interface Archive {
   tombstone(id: Id): Later<Tombstone | undefined>
   /**
    * Erases what the store keeps about an owner beside his trees: usage, changes, rows of the registry, and the details of
-   * tombstones. His trees stay: delete them first.
+   * tombstones. His trees stay: delete them first. `keptDay`: the usage of this day stays, because limits are held against it.
    */
-  forgetOwner(owner: string): Later<void>
+  forgetOwner(owner: string, keptDay?: string): Later<void>
   /** Returns free space to the system, where that is cheap. Space that it keeps is used again. */
   compact?(): Later<void>
 }

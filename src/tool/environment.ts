@@ -26,8 +26,11 @@ export function programVariables(env: Readonly<Record<string, string>>): Program
 
 function kindOf(name: string, value: string): ProgramVariable['kind'] {
   if (DATA_NAME.test(name) && DATA_VALUE.test(value)) return 'data'
-  return isSecretName(name) && !isLoadingVariable(name) ? 'secret' : 'other'
+  return isSecretName(name) && !isLoadingVariable(name) && !NAMES_A_PROGRAM.test(name) ? 'secret' : 'other'
 }
+
+/** `TOKEN_COMMAND` holds no token but the program that gives one: whoever decides sees it. */
+const NAMES_A_PROGRAM = /_(?:COMMAND|CMD|HELPER|PROGRAM|FILE)$/i
 
 /** True for a variable of an interpreter, a tool or a library that may load code, where its value cannot be shown. */
 export function isLoadingVariable(name: string): boolean {

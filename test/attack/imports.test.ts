@@ -296,3 +296,16 @@ describe('a long line', () => {
     expect(turns).toBeGreaterThan(5)
   })
 })
+
+test('an admin who forgets what it owns does not begin a new day', async () => {
+  for (const kind of ['memory', 'sqlite', 'json'] as const) {
+    const runtime = openRuntime({ store: storeOf(kind), agents: [clerk(false)] })
+    const ann = runtime.as({ ...ANN, scopes: [...ANN.scopes, 'delete'], perDay: { runs: 1 } })
+    await ann.run('clerk', 'Hi.').result
+    expect(await ann.forgetOwner('ann')).toMatchObject({ trees: 1 })
+    expect(await failure(ann.run('clerk', 'Hi.').result)).toMatchObject({ code: 'over_quota' })
+
+    await runtime.forgetOwner('ann')
+    expect((await ann.run('clerk', 'Hi.').result).status).toBe('completed')
+  }
+})

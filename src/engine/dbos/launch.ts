@@ -223,7 +223,9 @@ function register(dbos: Dbos): void {
 }
 
 /** Offers a wake to each taker of this process until one has left nothing to do. */
-async function wake(store: string, rootId: string, at: number | null): Promise<void> {
+async function wake(store: unknown, rootId: unknown, at: number | null): Promise<void> {
+  // Rows of the queue lie in a database that others may write to.
+  if (typeof store !== 'string' || typeof rootId !== 'string') return refuseWake()
   for (const [taker, own] of launched?.takers ?? []) {
     try {
       if (own === store && (await taker.wake(unescaped(rootId), at))) return
@@ -231,6 +233,13 @@ async function wake(store: string, rootId: string, at: number | null): Promise<v
       taker.report(error)
     }
   }
+}
+
+/** The sweep finds what it was about: nothing is lost with it. */
+function refuseWake(): void {
+  const message = `The queue of DBOS has a wake that no commit has left: it names no tree. Look who else writes to ${APPLICATION}.`
+  const warning = new StoreError('store', message)
+  for (const [taker] of launched?.takers ?? []) taker.report(warning)
 }
 
 async function loadDbos(): Promise<Dbos> {

@@ -79,7 +79,7 @@ export function jsonStore(folderOrOptions: string | JsonStoreOptions): LocalStor
       restore: (whole, instead) => rows().restore(whole, instead),
       bury: (stone) => rows().keep(stone),
       remove: (rootId, removal) => rows().remove(rootId, removal),
-      forgetOwner: (owner) => rows().forgetOwner(owner),
+      forgetOwner: (owner, keptDay) => rows().forgetOwner(owner, keptDay),
       compact: () => rows().compact(),
     },
     changes: (after, limit) => readChanges(rows().tables.feed, after, limit),
@@ -291,9 +291,9 @@ class JsonRows {
   }
 
   /** Writes the journal anew: else its earlier lines would still tell of the owner. */
-  forgetOwner(owner: string): void {
-    this.journal.append({ forgotten: owner })
-    forgetOwner(this.tables, owner)
+  forgetOwner(owner: string, keptDay?: string): void {
+    this.journal.append({ forgotten: owner, ...(keptDay === undefined ? {} : { keptDay }) })
+    forgetOwner(this.tables, owner, keptDay)
     this.compact()
   }
 
@@ -312,7 +312,7 @@ class JsonRows {
       }
     } else if ('tree' in entry) this.put(entry.tree)
     else if ('stone' in entry) bury(this.tables, readTombstone(entry.stone))
-    else if ('forgotten' in entry) forgetOwner(this.tables, entry.forgotten)
+    else if ('forgotten' in entry) forgetOwner(this.tables, entry.forgotten, entry.keptDay)
     else if ('registered' in entry) putRegistered(this.tables.registry, entry.registered)
     else if ('dropped' in entry) dropRegistered(this.tables.registry, entry.dropped.kind, entry.dropped.id)
     else if (!('store' in entry)) putPiece(this.tables, entry)

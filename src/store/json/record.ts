@@ -40,6 +40,8 @@ export type RegistryEntry =
 /** An owner of whom nothing is kept beside the trees any more. */
 export interface ForgottenEntry {
   readonly forgotten: string
+  /** The day of which his usage stays. */
+  readonly keptDay?: string
 }
 
 /** The first line. */

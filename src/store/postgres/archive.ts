@@ -70,7 +70,7 @@ export function postgresArchive(database: Database, { forget, made }: ArchiveCha
       const stones = (await database.query(STONES_OF, [[escaped(String(id))]])).map(toStone)
       return tombstoneFor(stones, (one) => one === id)
     },
-    forgetOwner: (owner) => change((query) => forgetOwner(query, owner)),
+    forgetOwner: (owner, keptDay) => change((query) => forgetOwner(query, owner, keptDay)),
     compact: async () => {
       await change((query) => query(FOLD_SPENT))
       await tidyCommits(database, Date.now())
@@ -301,13 +301,14 @@ async function liftStone(query: Query, tree: WholeTree): Promise<void> {
 }
 
 const FORGET_CHANGES = `UPDATE @.changes SET root_id = NULL, owner = NULL, agent = '', types = '[]' WHERE owner = $1`
-const FORGET_SPENT = 'DELETE FROM @.spent WHERE owner = $1'
+const FORGET_SPENT = 'DELETE FROM @.spent WHERE owner = $1 AND day <> $2'
 const FORGET_REGISTERED = 'DELETE FROM @.registry WHERE owner = $1'
 const STONES_OF_OWNER = 'SELECT data, s FROM @.stones WHERE owner = $1 FOR UPDATE'
 const SET_STONE = 'UPDATE @.stones SET data = $2, owner = NULL WHERE s = $1'
 
-async function forgetOwner(query: Query, owner: string): Promise<void> {
-  for (const forget of [FORGET_CHANGES, FORGET_SPENT, FORGET_REGISTERED]) await query(forget, [escaped(owner)])
+async function forgetOwner(query: Query, owner: string, keptDay = ''): Promise<void> {
+  await query(FORGET_SPENT, [escaped(owner), keptDay])
+  for (const forget of [FORGET_CHANGES, FORGET_REGISTERED]) await query(forget, [escaped(owner)])
   for (const row of await query(STONES_OF_OWNER, [escaped(owner)])) {
     await query(SET_STONE, [row[1], JSON.stringify(forgottenStone(toStone(row)))])
   }

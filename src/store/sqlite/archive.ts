@@ -56,14 +56,14 @@ export function sqliteArchive({ read, write, compact }: ArchiveContext): Archive
     },
     tombstones: () => read((db) => readStones(db).flatMap(({ data }) => toStone(data) ?? [])),
     tombstone: (id) => read((db) => findStone(db, id)),
-    forgetOwner: (owner) => write((db) => forgetOwner(db, owner)),
+    forgetOwner: (owner, keptDay) => write((db) => forgetOwner(db, owner, keptDay)),
     compact,
   }
 }
 
-function forgetOwner(db: Connection, owner: string): void {
+function forgetOwner(db: Connection, owner: string, keptDay?: string): void {
   forgetChanges(db, owner)
-  forgetSpent(db, owner)
+  forgetSpent(db, owner, keptDay)
   forgetRegistered(db, owner)
   forgetStones(db, owner)
 }

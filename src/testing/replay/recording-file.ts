@@ -113,13 +113,25 @@ function checkFirst(text: string, file: string): void {
 function readLine(text: string, { file, number }: { readonly file: string; readonly number: number }): Line {
   try {
     const line: unknown = parseOwnJson(text)
-    if (typeof line === 'object' && line !== null && ['run', 'at', 'source'].some((key) => key in line)) {
-      return line as Line
-    }
+    if (isRecord(line) && isLine(line)) return line as unknown as Line
     throw new Error('it is none of the lines of a recording')
   } catch (error) {
     throw new DefinitionError('definition', `${file}, line ${number}: ${messageOf(error)}. Record it again.`)
   }
+}
+
+/** A line as the recorder writes it: later readers go by it. */
+function isLine(line: Fields): boolean {
+  if ('at' in line && typeof line['at'] !== 'string') return false
+  if ('request' in line && !(isRecord(line['request']) && Array.isArray(line['answer']))) return false
+  if ('result' in line && !isRecord(line['result'])) return false
+  return ['run', 'at', 'source'].some((key) => typeof line[key] === 'string')
+}
+
+type Fields = { readonly [key: string]: unknown }
+
+function isRecord(value: unknown): value is Fields {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
 function parsed(text: string): unknown {

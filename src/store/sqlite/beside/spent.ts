@@ -52,6 +52,6 @@ function toSpent([owner, day, agent, model, runs, calls, usage]: SqlRow): Spent 
   }
 }
 
-export function forgetSpent(db: Connection, owner: string): void {
-  db.run('DELETE FROM spent WHERE owner = ?', [owner])
+export function forgetSpent(db: Connection, owner: string, keptDay = ''): void {
+  db.run('DELETE FROM spent WHERE owner = ? AND day <> ?', [owner, keptDay])
 }
