@@ -374,7 +374,7 @@ const WITHOUT_OPTIONS: readonly string[] = [
   // Grants and layers are values that are checked where they are given to an agent or a runtime.
   ...['decide', 'delegateLayer', 'explain', 'hostRequest', 'lint', 'narrow', 'profileLayer', 'readRequest', 'useLayer'],
   // A principal is data that is checked whole.
-  ...['checkPrincipal', 'hasScope', 'narrowPrincipal', 'Tokens', 'localTokenFile'],
+  ...['atThisMachine', 'checkPrincipal', 'hasScope', 'isOfThisMachine', 'narrowPrincipal', 'Tokens', 'localTokenFile'],
   ...['countedIds', 'isOperator', 'isAsWide', 'looksAfter', 'seesEverything'],
   'maySee',
   'mayStart',

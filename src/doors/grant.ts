@@ -15,7 +15,6 @@ export {
   maySee,
   mayStart,
   narrowPrincipal,
-  refuseLocalId,
   SCOPES,
   type Scope,
   seesEverything,

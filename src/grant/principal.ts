@@ -9,7 +9,6 @@
 import { DefinitionError, DeniedError, InputError } from '../base/error.ts'
 import { frozenCopy, type Json } from '../base/json.ts'
 import { anything, flag, listOf, number, type OptionRules, readOptions, record, text } from '../base/options.ts'
-import { hasOwnFolder } from '../base/owner-folder.ts'
 import { type Budget, checkBudget } from './budget.ts'
 import { freezeLayer } from './ceiling.ts'
 import { decide } from './decide.ts'
@@ -134,13 +133,6 @@ const HERE: WeakSet<Principal> = new WeakSet()
 export function atThisMachine(principal: Principal): Principal {
   HERE.add(principal)
   return principal
-}
-
-/** Throws an InputError where somebody else has the id of the person at this machine: what is shared at this machine would be his. */
-export function refuseLocalId(principal: Principal, where: string): Principal {
-  if (hasOwnFolder(principal.id) || HERE.has(principal)) return principal
-  const message = `${where}: the id "${principal.id}" is the one of the person at this machine. Give another id.`
-  throw new InputError('invalid_input', message)
 }
 
 /** Half a character is written as another one: two owners would be one in some stores. */

@@ -31,7 +31,6 @@ import type { SaidWord, SettleWord } from '../conversation/inbox/settle.ts'
 import type { Run, TreeEventsOptions } from '../conversation/run.ts'
 import type { ConversationTree } from '../conversation/tree.ts'
 import type { UsageShare } from '../conversation/usage.ts'
-import { byteOwnersIn } from '../grant/ceiling.ts'
 import type { Explanation } from '../grant/decide.ts'
 import {
   checkPrincipal,
@@ -450,19 +449,9 @@ export class ScopedRuntime {
    */
   async import(lines: Iterable<string> | AsyncIterable<string>, options: ImportOptions = {}): Promise<Id> {
     this.require('admin')
-    const { goOn = false } = options
-    const isOfAll = isOperator(this.principal)
-    if (goOn && !(isOfAll && this.parts.trusted())) throw cannotGoOn(this.principal)
-    await this.parts.requireDay(this.layers, this.principal.id, 'message')
-    return this.parts.importOf(lines, {
-      goOn,
-      check: ({ rootId, conversations }) => {
-        const root = conversations.find(({ id }) => id === rootId)
-        if (root !== undefined && !this.sees(root.owner, root.agent.name)) throw unseen(this.principal, root)
-      },
-      ...(isOfAll ? {} : { historyFor: [this.principal.id] }),
-      countedFor: byteOwnersIn(this.layers),
-    })
+    const { principal, layers, parts } = this
+    const { importAs } = await import('./look/import-as.ts')
+    return importAs({ principal, layers, parts }, lines, options)
   }
 
   /** Deletes the whole tree of a conversation at the root, or of a run of it. */
@@ -572,16 +561,6 @@ export class ScopedRuntime {
 interface Shown {
   readonly seen: string | undefined
   readonly isNeeded: boolean
-}
-
-function unseen({ id }: Principal, { owner, agent }: Conversation): DeniedError {
-  const message = `${id} would not see the tree: it is of the agent "${agent.name}", and ${owner ?? 'nobody'} owns it.`
-  return new DeniedError('denied', message)
-}
-
-function cannotGoOn({ id }: Principal): DeniedError {
-  const message = `${id} cannot let imported runs go on: only who looks after the whole store and is trusted with programs can. Import without it: open runs are stopped then.`
-  return new DeniedError('denied', message)
 }
 
 const EVERY_DAY = Number.MAX_SAFE_INTEGER

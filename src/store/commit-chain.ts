@@ -1,3 +1,10 @@
+// The record of a tree: what each commit wrote, as marks of rows and one chain of hashes.
+//
+// Owns:      the form of marks, and the hash of a commit.
+// Called by: the stores that keep a record, exports, and whoever compares rows with what was written.
+// Must stay true:
+//   - The same rows give the same marks in every version and in every store, PostgreSQL included.
+
 /// <reference lib="es2024.string" />
 
 import { shortSha256 } from '../base/hash.ts'

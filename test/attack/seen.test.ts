@@ -1,7 +1,7 @@
 // One call asks for three things, one after the other, under the id of one node. A yes that was shown for the first is never taken
 // for the second, through any door, and no door fills in what a person did not say.
 
-import { agent, createRuntime, type Json, type Principal, type ScopedRuntime, tool } from 'legate'
+import { agent, createRuntime, type Json, type ScopedRuntime, tool } from 'legate'
 import { atThisMachine } from 'legate/grant'
 import { handler } from 'legate/server'
 import { scriptedModel } from 'legate/testing'

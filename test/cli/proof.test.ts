@@ -1,4 +1,4 @@
-import { copyFileSync, existsSync, writeFileSync } from 'node:fs'
+import { copyFileSync, existsSync, truncateSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import path from 'node:path'
@@ -190,6 +190,36 @@ describe('runs that are over', () => {
     expect(mended).toMatchObject({ code: 1, stdout: expect.stringContaining(`The turn ${id} is not what`) })
     expect(again).toMatchObject({ code: 1, stdout: found.stdout })
   })
+})
+
+test('an open run in an import is stopped and named with what it may do, until somebody resumes it', async () => {
+  const place = new Place()
+  const [id = ''] = await place.parkedRuns('careful')
+  const { stdout: lines } = await place.run(['export', id.slice(-8)])
+  const [there, elsewhere] = [path.join(place.folder, 'there.db'), path.join(place.folder, 'elsewhere.db')]
+
+  const told = await place.run(['import', '--store', there], { input: lines })
+  const ps = await place.run(['ps', '--all', '--store', there])
+  const asJson = await place.run(['import', '--go-on', '--json', '--store', elsewhere], { input: lines })
+  const open = await place.run(['approvals', '--store', elsewhere])
+
+  expect(told.stdout).toContain(`1 run of it was open:\n  careful ${id.slice(-8)} was stopped`)
+  expect(told.stdout).toContain(`To let one go on: legate resume ${id.slice(-8)}\n`)
+  expect(ps.stdout).toMatch(/cancelled/)
+  expect(JSON.parse(asJson.stdout)).toMatchObject({ goOn: true, open: [{ runId: id, agent: 'careful' }] })
+  expect(open.stdout).toContain('wants  look')
+})
+
+test('a file of one endless line is refused in words, and leaves no store', async () => {
+  const place = new Place()
+  const [file, there] = [path.join(place.folder, 'zeros'), path.join(place.folder, 'new.db')]
+  writeFileSync(file, '')
+  truncateSync(file, 600_000_000)
+
+  const { code, stderr } = await place.run(['import', file, '--store', there])
+
+  expect([code, stderr]).toEqual([1, expect.stringMatching(/^legate: Line 1 of the export .* longer than 16000000/)])
+  expect(existsSync(there)).toBe(false)
 })
 
 test('a run whose process was killed says so, in words', async () => {

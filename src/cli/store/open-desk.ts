@@ -1,4 +1,9 @@
 // Chooses the desk of a command: a server that was named, or the store of this machine.
+//
+// Owns:      the address and the token of the server, and the errors of a server as lines for people.
+// Called by: every command that looks at runs or changes them.
+// Must stay true:
+//   - A command does not know which of the two it works on, and names one of them at most.
 
 import { ClientError, connect, type LegateClient } from '../../client/index.ts'
 import { type Call, CliError, EXIT, textOption } from '../command/command.ts'

@@ -5,9 +5,10 @@
 // - The ways are tried in a fixed order, and the first that recognises its own credentials decides: a bad token is not
 //   tried as something else.
 
-import { checkPrincipal, refuseLocalId } from '../../doors/grant.ts'
+import { checkPrincipal } from '../../doors/grant.ts'
 import type { Principal } from '../../index.ts'
 import { faultOf, unavailable } from '../problem/problem.ts'
+import { refuseLocalId } from './local-token.ts'
 
 /** Somebody who has said who he is, and could prove it. */
 export interface Identity {

@@ -9,11 +9,12 @@
 
 import type { JWTVerifyResult } from 'jose'
 import { messageOf } from '../../base/error.ts'
-import { checkPrincipal, refuseLocalId, SCOPES, type Scope } from '../../doors/grant.ts'
+import { checkPrincipal, SCOPES, type Scope } from '../../doors/grant.ts'
 import type { Principal } from '../../index.ts'
 import { DefinitionError } from '../../index.ts'
 import { faultOf, Problem, unavailable } from '../problem/problem.ts'
 import { type Authenticator, identityOf } from './authenticator.ts'
+import { refuseLocalId } from './local-token.ts'
 import { usableKeys } from './usable-keys.ts'
 
 /** Tokens of a provider that a server takes. A token is taken until 60 seconds after its `exp`: clocks differ. */

@@ -5,9 +5,9 @@ import { chmod, mkdir, open, readFile, rename, writeFile } from 'node:fs/promise
 import path from 'node:path'
 import { ownFile } from '../../base/system/own-files.ts'
 import { stateFolder } from '../../base/system/user-folders.ts'
-import { atThisMachine, SCOPES } from '../../doors/grant.ts'
+import { atThisMachine, isOfThisMachine, SCOPES } from '../../doors/grant.ts'
 import type { Principal } from '../../index.ts'
-import { DefinitionError } from '../../index.ts'
+import { DefinitionError, InputError } from '../../index.ts'
 
 /**
  * Who holds the token of this machine, or opens the Unix socket: its user, who may do everything. A model that calls over MCP with
@@ -16,6 +16,13 @@ import { DefinitionError } from '../../index.ts'
 export const LOCAL_PRINCIPAL: Principal = atThisMachine(
   Object.freeze({ id: 'local', scopes: SCOPES.filter((scope) => scope !== 'approve:model'), sees: 'all' }),
 )
+
+/** Throws an InputError where somebody else has the id of the person at this machine: what is shared at this machine would be his. */
+export function refuseLocalId(principal: Principal, where: string): Principal {
+  if (principal.id !== LOCAL_PRINCIPAL.id || isOfThisMachine(principal)) return principal
+  const message = `${where}: the id "${principal.id}" is the one of the person at this machine. Give another id.`
+  throw new InputError('invalid_input', message)
+}
 
 /** The name of its row among the tokens. */
 export const LOCAL_TOKEN_NAME = 'this machine'

@@ -19,14 +19,13 @@ import {
   type MadeToken,
   narrowPrincipal,
   type RevokedTokens,
-  refuseLocalId,
   type TokenInfo,
 } from '../../doors/grant.ts'
 import type { Registry, RegistryRow } from '../../doors/rows.ts'
 import type { Principal, ScopedRuntime } from '../../index.ts'
 import { ConflictError, InputError, type Json, NotFoundError } from '../../index.ts'
 import type { Authenticator, IdentityVerdict } from './authenticator.ts'
-import { LOCAL_PRINCIPAL, LOCAL_TOKEN_NAME } from './local-token.ts'
+import { LOCAL_PRINCIPAL, LOCAL_TOKEN_NAME, refuseLocalId } from './local-token.ts'
 
 /** A token to make. */
 export interface NewToken {

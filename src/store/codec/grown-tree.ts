@@ -7,7 +7,7 @@ import { packEvents } from './event-text.ts'
 import { conversationText, linkText, marksOf, nodeText, turnText } from './tree-text.ts'
 
 /** The rows that a commit writes, in the order of stored trees. */
-export function rowsOfCommit({ conversations, turns, nodes, links }: Commit): WrittenRow[] {
+function rowsOfCommit({ conversations, turns, nodes, links }: Commit): WrittenRow[] {
   return [
     ...conversations.map(conversationText),
     ...turns.map(turnText),

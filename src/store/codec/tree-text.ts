@@ -323,7 +323,7 @@ export class TreeParser {
 type Fields = { readonly [key: string]: Json }
 
 /** The most characters of one line: more would hold up all other work while they are read. */
-export const MOST_OF_LINE = 16_000_000
+const MOST_OF_LINE = 16_000_000
 const LIMITS = { ...OWN_TEXT, maxDepth: 200 }
 const NAMES = { c: 'conversation', t: 'turn', n: 'node', l: 'link' } as const
 const TYPES = ['sequence', 'dependency', 'branch']
