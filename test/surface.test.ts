@@ -93,7 +93,7 @@ const surface: Readonly<Record<string, Door>> = {
       'CompressOptions Conversation ConversationHistory ConversationInfo ConversationTree CopyOptions CopyReport DayUsage ' +
       'DaysQuery DirectInput DirectMessage DurableEvent Engine EngineFactory EngineOptions ' +
       'EventsOptions Finding FindingType ForgottenOwner Fork ForkOptions FoundIds GraphData GraphEdge ' +
-      'GraphNode GraphQuery GraphTurn InboxQuery KindContext KindDefinition LaneInfo Ledger Link ' +
+      'GraphNode GraphQuery GraphTurn ImportOptions InboxQuery KindContext KindDefinition LaneInfo Ledger Link ' +
       'ListQuery LiveCall LiveEvent LiveState MutateOptions Mutation Node NodeDiff NodeInfo NodeSpec ' +
       'NodeState OtlpOptions OtlpSpan OtlpTraces PictureOptions PricedDay PruneOptions QuestionsQuery Registry RegistryQuery ResultWord ' +
       'RegistryRow RemakeOptions RestoredOptions RestoredReport RootState RunCeiling RunDiff RunFigures RunInfo RunTree RunsQuery ' +
@@ -116,7 +116,7 @@ const surface: Readonly<Record<string, Door>> = {
   },
   'legate/grant': {
     values:
-      'BUILT_IN_PROFILES SCOPES checkPrincipal countedIds decide delegateLayer explain hasScope hostRequest isAsWide isOperator lint ' +
+      'BUILT_IN_PROFILES SCOPES atThisMachine checkPrincipal countedIds decide delegateLayer explain hasScope hostRequest isAsWide isOfThisMachine isOperator lint ' +
       'looksAfter maySee mayStart narrow narrowPrincipal profileLayer programRequest readRequest seesEverything useLayer',
     types:
       'ApprovalRight DayBudget Decision Explanation HostRequest KnownRequests Layer LayerAnswer LintFinding MadeToken Profiles RevokedTokens ' +

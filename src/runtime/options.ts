@@ -161,11 +161,6 @@ interface Seen {
   readonly seen: string
 }
 
-export interface ImportOptions {
-  /** Lets open runs of the tree go on here at once, with all that their rows allow them. Default: they are stopped. */
-  readonly goOn?: boolean
-}
-
 export interface StartOptions extends RunOptions {
   /** Goes on in this conversation instead of a new one; waits its turn when a run is going on there. */
   readonly conversationId?: Id

@@ -56,19 +56,13 @@ import { missingError } from '../store/not-found.ts'
 import type { Store } from '../store/store.ts'
 import type { AgentInfo } from './look/agent-info.ts'
 import type { FoundIds, TreeEvents, TreesPage, TreesQuery } from './look/find.ts'
+import type { ImportOptions } from './look/import-as.ts'
 import type { ProcessesQuery, ProcessInfo } from './look/process-info.ts'
 import type { ShownRequest } from './look/request-of.ts'
 import type { NodePage, RunEventPage, RunEventQuery, RunLook } from './look/run-look.ts'
 import { byCreation, byDay, byExpiry, bySince, byStart, SeenLists } from './look/seen-lists.ts'
 import type { TreeData, TreeQuery } from './look/tree-data.ts'
-import type {
-  ImportOptions,
-  ResultWord,
-  ScopedSettleWord,
-  ScopedStart,
-  ScopedStartOptions,
-  ScopedWord,
-} from './options.ts'
+import type { ResultWord, ScopedSettleWord, ScopedStart, ScopedStartOptions, ScopedWord } from './options.ts'
 import { type ConversationOptions, narrowedLayers, type OnBehalf, ScopedConversation } from './scoped-conversation.ts'
 import type { StoreOperations } from './store-operations.ts'
 

@@ -43,9 +43,10 @@ import type { Store } from '../store/store.ts'
 import type { Vocabulary } from '../tool/telemetry.ts'
 import { readConversationName } from './keys/start-names.ts'
 import type { AskedSources } from './look/asked-model.ts'
+import type { ImportOptions } from './look/import-as.ts'
 import type { ProcessesQuery, ProcessInfo } from './look/process-info.ts'
 import type { ShownRequest } from './look/request-of.ts'
-import type { AnswerWord, ApprovalWord, ImportOptions, ResultWord } from './options.ts'
+import type { AnswerWord, ApprovalWord, ResultWord } from './options.ts'
 import type { AgentDirectory } from './resolve-agent.ts'
 
 type NodeCode = typeof import('./lazy.ts')

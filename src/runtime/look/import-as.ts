@@ -13,7 +13,11 @@ import type { Json } from '../../base/json.ts'
 import { byteOwnersIn } from '../../grant/ceiling.ts'
 import { isOperator, maySee, mayStart, type Principal } from '../../grant/principal.ts'
 import type { Conversation, Id } from '../../graph/rows.ts'
-import type { ImportOptions } from '../options.ts'
+
+export interface ImportOptions {
+  /** Lets open runs of the tree go on here at once, with all that their rows allow them. Default: they are stopped. */
+  readonly goOn?: boolean
+}
 
 /** Who imports, and with whose help. */
 export interface Importer {
