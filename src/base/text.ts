@@ -6,6 +6,11 @@ export function visible(text: string): string {
   return text.replace(UNSEEN, escaped)
 }
 
+/** Makes every character of a text visible that somebody decides about, and keeps its lines and tabs. */
+export function visibleLines(text: string): string {
+  return text.replace(UNSEEN_IN_LINES, escaped)
+}
+
 /** Makes prose visible for people: its line breaks, tabs and joined letters stay as they are. */
 export function visibleProse(text: string): string {
   return text.replace(UNSEEN_IN_PROSE, escaped)
@@ -17,6 +22,7 @@ export function isVisible(text: string): boolean {
 }
 
 const UNSEEN = /(?:(?! )[\p{Cc}\p{Cf}\p{Cs}\p{Z}\p{Default_Ignorable_Code_Point}\u2800]){1,256}/gu
+const UNSEEN_IN_LINES = /(?:(?![ \n\t])[\p{Cc}\p{Cf}\p{Cs}\p{Z}\p{Default_Ignorable_Code_Point}\u2800]){1,256}/gu
 const UNSEEN_IN_PROSE =
   /(?:(?![\n\t])[\p{Cc}\p{Cs}\p{Zl}\p{Zp}\u061c\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff\u{e0000}-\u{e007f}]){1,256}/gu
 

@@ -9,7 +9,7 @@
 // - Every example works as written.
 
 import type { CliCommand, Option } from './command/command.ts'
-import { SERVER_COMMANDS } from './server-commands.ts'
+import { ALLOW, DENY, SERVER_COMMANDS } from './server-commands.ts'
 import { CHANGE_COMMANDS, PEOPLE_COMMANDS, PROOF_COMMANDS, STORE_COMMANDS } from './store-commands.ts'
 
 const JSON_LINES: Option = { name: 'json', text: 'one JSON object a line, for programs' }
@@ -38,18 +38,6 @@ const COMPAT: Option = {
 const MODULE: Option = { name: 'module', short: 'm', value: 'FILE', text: 'the module that exports your agents' }
 const AGENT: Option = { name: 'agent', value: 'NAME', text: 'which agent of the module to use, if it exports several' }
 
-const ALLOW: Option = {
-  name: 'allow',
-  value: 'RULE',
-  isList: true,
-  text: "what the run may do without asking: 'exec:npm test'; may be repeated",
-}
-const DENY: Option = {
-  name: 'deny',
-  value: 'RULE',
-  isList: true,
-  text: "what the run may not do: 'net:*'; may be repeated",
-}
 const NO_PROJECT: Option = {
   name: 'no-project-files',
   text: 'do not tell agents of files what AGENTS.md, CLAUDE.md and their like say',

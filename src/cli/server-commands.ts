@@ -9,6 +9,19 @@ const MODULE: Option = {
   text: 'a module that exports agents, with options of createRuntime',
 }
 
+export const ALLOW: Option = {
+  name: 'allow',
+  value: 'RULE',
+  isList: true,
+  text: "what runs may do without asking: 'exec:npm test'; may be repeated",
+}
+export const DENY: Option = {
+  name: 'deny',
+  value: 'RULE',
+  isList: true,
+  text: "what runs may not do: 'net:*'; may be repeated",
+}
+
 const FILES: Option = {
   name: 'files',
   value: 'WHOSE',
@@ -36,7 +49,7 @@ export const SERVER_COMMANDS: readonly CliCommand[] = [
   {
     name: 'serve',
     usage:
-      '[FILE...] [--module FILE] [--files WHOSE] [--trust-programs] [--port N] [--host ADDRESS] [--socket PATH] [--workers N] [--verbose]',
+      '[FILE...] [--module FILE] [--files WHOSE] [--allow RULE] [--deny RULE] [--trust-programs] [--port N] [--host ADDRESS] [--socket PATH] [--workers N] [--verbose]',
     summary: 'serve agents over HTTP, and work on their runs',
     about: [
       'Every FILE is a recipe, an agent file, a name that legate doctor lists, or a module. Callers start these agents by name; ' +
@@ -48,6 +61,7 @@ export const SERVER_COMMANDS: readonly CliCommand[] = [
         'Give workers of the store the same --files, in the same folder.',
       'It does not start where a token of others, or a login, reaches an agent that starts programs: a shell, an MCP server, a check. ' +
         'A program can read the token of this machine. --trust-programs says that you trust all of them like yourself.',
+      'Whatever a file says to run without asking is asked for here, unless --allow RULE names it.',
       'Ctrl-C or SIGTERM ends it in order: streams are told to come back elsewhere, running steps get a few seconds, and what ' +
         'is not done goes back to the store. A second signal ends it at once.',
     ],
@@ -60,6 +74,8 @@ export const SERVER_COMMANDS: readonly CliCommand[] = [
       },
       NO_PROJECT,
       FILES,
+      ALLOW,
+      DENY,
       TRUST,
       { name: 'memory', value: 'WHOSE', text: 'the extension memory of files: own (each owner) or shared' },
       { name: 'port', value: 'N', text: 'the port (4747); 0 for any that is free' },
@@ -88,7 +104,7 @@ export const SERVER_COMMANDS: readonly CliCommand[] = [
   },
   {
     name: 'mcp',
-    usage: '[FILE...] [--module FILE] [--approve] [--manage]',
+    usage: '[FILE...] [--module FILE] [--allow RULE] [--deny RULE] [--approve] [--manage]',
     summary: 'serve agents as MCP tools over stdin and stdout, and work on their runs',
     about: [
       'Every FILE is a recipe, an agent file, a name that legate doctor lists, or a module. Each agent is a tool with its own ' +
@@ -97,6 +113,7 @@ export const SERVER_COMMANDS: readonly CliCommand[] = [
         'after a restart too.',
       'The client cannot allow what agents ask a person for: use legate approvals. With --approve it may: its person is asked with ' +
         'a form. Where the client has no forms, this lets the calling model approve (the scope approve:model).',
+      'Whatever a file says to run without asking is asked for here, unless --allow RULE names it.',
     ],
     options: [
       MODULE,
@@ -106,11 +123,13 @@ export const SERVER_COMMANDS: readonly CliCommand[] = [
         text: 'provider/model: instead of those in the files, and for agents of modules without one',
       },
       NO_PROJECT,
+      ALLOW,
+      DENY,
       { name: 'approve', text: 'the client may allow requests: its person by a form, else the calling model' },
       { name: 'manage', text: 'offer run_get, run_wait, run_cancel also to clients with Tasks' },
     ],
     examples: [
-      ['legate mcp reviewer.md', 'one agent, for the configuration of a client'],
+      ['legate mcp ~/agents/reviewer.md', 'one agent, for the configuration of a client'],
       ['legate mcp -m agents.mjs --approve', 'the agents of a module; the client asks its person'],
     ],
     takes: [0, Number.MAX_SAFE_INTEGER],
@@ -119,13 +138,15 @@ export const SERVER_COMMANDS: readonly CliCommand[] = [
   },
   {
     name: 'acp',
-    usage: '[FILE] [--module FILE] [--agent NAME]',
+    usage: '[FILE] [--module FILE] [--agent NAME] [--allow RULE] [--deny RULE]',
     summary: 'be an agent in an editor that speaks ACP, over stdin and stdout',
     about: [
       'FILE is a recipe, an agent file, a name that legate doctor lists, or a module. An editor such as Zed starts this command by ' +
         'itself, shows what the agent says and does, and asks its person what the agent asks for.',
       'A session is a conversation of the store: it can be loaded again after the editor or this command was killed, and what ' +
         'waits for a person is asked again.',
+      'Name the file by its whole path: an editor starts this command in the folder that it has open, and somebody else may have ' +
+        'filled that. Whatever the file says to run without asking is asked for here, unless --allow RULE names it.',
     ],
     options: [
       MODULE,
@@ -136,9 +157,11 @@ export const SERVER_COMMANDS: readonly CliCommand[] = [
         text: 'provider/model: instead of the one in the file, or for agents of a module without one',
       },
       NO_PROJECT,
+      ALLOW,
+      DENY,
     ],
     examples: [
-      ['legate acp reviewer.md', 'for the settings of an editor'],
+      ['legate acp ~/agents/reviewer.md', 'for the settings of an editor'],
       ['legate acp -m agents.mjs --agent lead', 'an agent of a module'],
     ],
     takes: [0, 1],
@@ -148,7 +171,7 @@ export const SERVER_COMMANDS: readonly CliCommand[] = [
   {
     name: 'worker',
     usage:
-      '[FILE...] [--module FILE] [--files WHOSE] [--agents LIST] [--workers N] [--queue QUEUE] [--on-changed WHAT]',
+      '[FILE...] [--module FILE] [--files WHOSE] [--allow RULE] [--deny RULE] [--agents LIST] [--workers N] [--queue QUEUE] [--on-changed WHAT]',
     summary: 'only work: run the steps of a store until a signal ends it',
     about: [
       'A worker takes steps whose code it has, of runs that any process started. Start as many as you need, with the same ' +
@@ -170,6 +193,8 @@ export const SERVER_COMMANDS: readonly CliCommand[] = [
       },
       NO_PROJECT,
       FILES,
+      ALLOW,
+      DENY,
       { name: 'agents', value: 'LIST', text: 'only these of the agents, with all below them: lead,writer' },
       { name: 'workers', value: 'N', text: 'how many steps run at the same time (256)' },
       QUEUE,

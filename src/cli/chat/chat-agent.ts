@@ -29,7 +29,7 @@ export function chatAgent(
 ): Promise<AnyAgent> {
   return agentOf(definition, {
     model,
-    grant,
+    grant: { ...grant, named: definition },
     projectFiles,
     subagents: { ...subagents, surfaces: ['delegate'], discover: true },
   })

@@ -1,6 +1,7 @@
+import { statSync } from 'node:fs'
 import { atThisMachine } from '../../doors/grant.ts'
 import { diskFiles } from '../../doors/tools.ts'
-import { type AnyAgent, createRuntime, type Principal, type Runtime } from '../../index.ts'
+import { type AnyAgent, createRuntime, InputError, type Principal, type Runtime } from '../../index.ts'
 import { serveAcp } from '../../surfaces/acp/index.ts'
 import { type Call, CliError, EXIT, textOption } from '../command/command.ts'
 import { sessionFolder, sessionStore } from '../serve/folder-store.ts'
@@ -25,6 +26,7 @@ export async function acp(call: Call): Promise<number> {
   const runtimeFor = async (folder: string) => {
     const known = runtimes.get(folder)
     if (known !== undefined) return known.as(PERSON)
+    requireFolder(folder)
     const files = diskFiles({ workspace: folder })
     const made = createRuntime({ ...offered, files, store: sessionStore(shared(store), { folder, owner: PERSON.id }) })
     runtimes.set(folder, made)
@@ -40,6 +42,12 @@ export async function acp(call: Call): Promise<number> {
     for (const runtime of runtimes.values()) await runtime.close()
     await store.close()
   }
+}
+
+/** The workspace of a runtime is made where it is missing: an editor that names a wrong folder would never hear of it. */
+function requireFolder(folder: string): void {
+  if (statSync(folder, { throwIfNoEntry: false })?.isDirectory()) return
+  throw new InputError('invalid_input', `There is no folder ${folder}: open the session in a folder that exists.`)
 }
 
 /** A store that several runtimes have: none of them closes it. */

@@ -43,6 +43,7 @@ export async function explain(call: Call): Promise<number> {
     ...(model === null ? {} : { model }),
     ...compat,
     projectFiles: tellsProject(call),
+    grant: { named: definition },
   })
   const project = tellsProject(call) ? (await projectFiles(definition)).files.map(({ file }) => file) : []
   const first = await firstRequest(agent, await inputFor(asked, call))
@@ -101,7 +102,7 @@ function asJson({ definition, use, first, bound, project }: FileFacts): object {
     tools: request?.tools ?? [],
     settings: request?.settings ?? definition.settings,
     outputSchema: request?.outputSchema ?? null,
-    grant: { root: rootGrant(definition), file: definition.grant },
+    grant: { root: rootGrant({ named: definition }), file: definition.grant },
     limits: { ...limits, ...(spend?.limit ?? {}) },
     costBound: bound,
     extensions: definition.extensions?.map(shownExtension) ?? null,
@@ -127,7 +128,7 @@ function asText(sight: FileFacts, paint: Paint): string {
   const facts = factLines(rows, paint)
   return [
     `${paint('bold', oneLine(definition.name))}\n${facts}`,
-    section('Grant of the command line', grantLines(rootGrant(definition)), paint),
+    section('Grant of the command line', grantLines(rootGrant({ named: definition })), paint),
     section('Grant of the file, which narrows it', grantLines(definition.grant ?? {}), paint),
     section(`Tools (${request?.tools.length ?? 0})`, toolLines(first), paint),
     section('Extensions', extensionLines(definition), paint),

@@ -44,7 +44,8 @@ async function runFile(call: Call): Promise<number> {
   // first.
   const said = canAsk() ? undefined : await inputFor(definition, call)
   const model = await modelFor(definition, textOption(call, 'model'))
-  const agent = await agentOf(definition, { model, ...compat, grant, projectFiles: tellsProject(call) })
+  const asked = { ...grant, named: definition }
+  const agent = await agentOf(definition, { model, ...compat, grant: asked, projectFiles: tellsProject(call) })
   await provideSecrets(agent, call.env)
   const input = said === undefined ? await inputFor(definition, call) : said
   const options = { files: diskFiles({ workspace: process.cwd() }) }

@@ -87,20 +87,16 @@ function isPath(word: string): boolean {
   return /[/\\]/.test(word) || READ.test(word)
 }
 
+type AgentChoices = Omit<RecipeAgentOptions, 'grant'> & { readonly grant?: CallGrant }
+
 /** Builds the agent of a definition, in this folder. `model` replaces the model that the file names. */
 export async function agentOf(
   definition: AgentFile,
-  {
-    model,
-    subagents,
-    memory,
-    projectFiles: tellsFiles = false,
-    grant = {},
-  }: Omit<RecipeAgentOptions, 'grant'> & { readonly grant?: CallGrant } = {},
+  { model, subagents, memory, projectFiles: tellsFiles = false, grant = {} }: AgentChoices = {},
 ): Promise<AnyAgent> {
   try {
     return (await recipeAgent(definition, {
-      grant: rootGrant(definition, grant),
+      grant: rootGrant(grant),
       ...(model === undefined ? {} : { model }),
       ...(subagents === undefined ? {} : { subagents }),
       ...(memory === undefined ? {} : { memory }),
@@ -144,8 +140,8 @@ const ASKED: readonly string[] = [
  * The grant of a run from the command line: it may read below the working folder, and asks before it changes anything, reaches a
  * host or hands over a secret.
  */
-export function rootGrant({ freed }: Pick<AgentFile, 'freed'>, { allow = [], deny = [] }: CallGrant = {}): Grant {
-  const free = [...freed, ...allow]
+export function rootGrant({ allow = [], deny = [], named }: CallGrant = {}): Grant {
+  const free = [...(named?.freed ?? []), ...allow]
   return {
     use: ['tool:*', 'agent:*', 'model:*', 'file.list:/workspace/**', 'file.read:/workspace/**', ...ASKED, ...allow],
     ask: ASKED,
@@ -156,6 +152,11 @@ export function rootGrant({ freed }: Pick<AgentFile, 'freed'>, { allow = [], den
 
 /** What a person allows and forbids on the command line. */
 export interface CallGrant {
+  /**
+   * The file that a person at a terminal has named for this run: what it says to run without asking counts. Left out where a
+   * program starts the command in a folder that somebody else may have filled: an editor, a client, a supervisor.
+   */
+  readonly named?: Pick<AgentFile, 'grant'>
   readonly allow?: readonly string[]
   readonly deny?: readonly string[]
 }

@@ -34,11 +34,18 @@ export function relativePath(file: string): string {
   return relative === '' || relative.startsWith('..') || path.isAbsolute(relative) ? file : relative
 }
 
+/** Where the commands that a file frees from asking are not free. */
+export const ASKED_HERE = 'it asks before these here, whatever it says itself; --allow RULE lets some pass'
+
 /** Reports what was ignored or tightened when a file was read, and what it does without asking, so that whoever runs it knows. */
-export function printNotices({ notices, file, freed }: AgentFile, env: NodeJS.ProcessEnv): void {
+export function printNotices(
+  { notices, file, freed }: AgentFile,
+  env: NodeJS.ProcessEnv,
+  how: string = 'it runs these without asking you',
+): void {
   const style = noticeStyle(process.stderr, painter(process.stderr, env))
   if (freed.length > 0) {
-    const message = `it runs these without asking you: ${freed.map((rule) => rule.replace(/^exec:/, '')).join(', ')}`
+    const message = `${how}: ${freed.map((rule) => rule.replace(/^exec:/, '')).join(', ')}`
     const notice: Notice = { level: 'note', code: 'permission', message, file, line: null, hint: null }
     process.stderr.write(noticeLine(notice, relativePath(file), style))
   }

@@ -2,21 +2,27 @@ import { diskFiles } from '../../doors/tools.ts'
 import type { AnyAgent, Runtime, RuntimeOptions } from '../../index.ts'
 import { type Call, CliError, EXIT, textOption } from '../command/command.ts'
 import { modelFor, provideSecrets } from '../definition/input.ts'
-import { agentOf, loadFor, tellsProject } from '../definition/load.ts'
+import { agentOf, type CallGrant, callGrant, loadFor, refuseFileOptions, tellsProject } from '../definition/load.ts'
 import { isModule, loadModule, type WorkerOptions } from '../definition/module-agent.ts'
-import { printNotices } from '../definition/notices.ts'
+import { ASKED_HERE, printNotices } from '../definition/notices.ts'
 import { oneLine } from '../terminal/clean.ts'
 import { modelForCode } from './offered-models.ts'
 
-/** Loads everything that a server offers: recipe and agent files, and the agents of modules with their options. */
+/**
+ * Loads everything that a server offers: recipe and agent files, and the agents of modules with their options. A program starts
+ * such a command, so no file decides what runs without asking.
+ */
 export async function loadOffered(call: Call): Promise<WorkerOptions> {
   const named = textOption(call, 'module')
   const files = [...call.words, ...(named === undefined ? [] : [named])]
   const modules: WorkerOptions[] = []
   const agents: AnyAgent[] = []
+  const isCoded = (file: string) => file === named || isModule(file)
+  if (files.every(isCoded)) refuseFileOptions(call)
+  const grant = callGrant(call)
   for (const file of files) {
-    if (file === named || isModule(file)) modules.push(await loadModule(file))
-    else agents.push(await agentOfFile({ ...call, words: [file] }))
+    if (isCoded(file)) modules.push(await loadModule(file))
+    else agents.push(await agentOfFile({ ...call, words: [file] }, grant))
   }
   const { options, coded } = joined(modules)
   requireOneOfEach([...coded, ...agents])
@@ -55,13 +61,13 @@ export async function undecidedAgents(runtime: Runtime): Promise<string | undefi
   )
 }
 
-async function agentOfFile(call: Call): Promise<AnyAgent> {
+async function agentOfFile(call: Call, grant: CallGrant): Promise<AnyAgent> {
   const definition = await loadFor(call)
-  printNotices(definition, call.env)
+  printNotices(definition, call.env, ASKED_HERE)
   const model = await modelFor(definition, textOption(call, 'model'))
   const owners = ownersOf(call, 'memory')
   const memory = owners === undefined ? {} : { memory: { owners } }
-  const agent = await agentOf(definition, { model, ...memory, projectFiles: tellsProject(call) })
+  const agent = await agentOf(definition, { model, grant, ...memory, projectFiles: tellsProject(call) })
   await provideSecrets(agent, call.env)
   return agent
 }

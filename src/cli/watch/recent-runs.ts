@@ -1,4 +1,4 @@
-import { type Conversation, look, type TreeReader, type Turn } from '../../doors/rows.ts'
+import { type Conversation, look, type TreeReader, type Turn, wantedText } from '../../doors/rows.ts'
 import { type Id, isLegateError } from '../../index.ts'
 import { type Call, CliError, EXIT } from '../command/command.ts'
 import type { Desk, DeskRows } from '../desk/desk.ts'
@@ -9,7 +9,6 @@ import { oneLine } from '../terminal/clean.ts'
 import { note } from '../terminal/output.ts'
 import { cut } from '../terminal/width.ts'
 import { openStateOf } from './activity.ts'
-import { describeRequest } from './request-text.ts'
 
 /** How many ended runs are shown, and how many of the newest conversations are searched for them. */
 const SHOWN = 10
@@ -200,7 +199,7 @@ async function runsIn(desk: Desk, fits: (turn: Turn) => boolean): Promise<readon
 
 async function approvals(desk: Desk): Promise<readonly string[]> {
   const asked = await desk.approvals({ limit: NAMED })
-  return asked.map((one) => `${shortId(one.nodeId)}  ${pathText(one.path)} wants ${describeRequest(one)}`)
+  return asked.map((one) => `${shortId(one.nodeId)}  ${pathText(one.path)} wants ${wantedText(one)}`)
 }
 
 async function questions(desk: Desk): Promise<readonly string[]> {

@@ -2,9 +2,9 @@ import { mkdtempSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { describe, expect, test } from 'vitest'
-import type { Node } from '../../doors/rows.ts'
+import { type Node, wantedText } from '../../doors/rows.ts'
 import { programRequest, requestText } from '../../grant/request.ts'
-import { describeCall, describeRequest, describeWholeCall, questionLines, requestLines } from './request-text.ts'
+import { describeCall, describeWholeCall, questionLines, requestLines } from './request-text.ts'
 
 const node = (more: object) => ({ kind: 'agent_message', input: {}, metadata: {}, ...more }) as unknown as Node
 
@@ -23,7 +23,7 @@ test('who is asked to let a server be started sees its whole command line, where
 
   expect(describeWholeCall(asked)).toBe(words)
   expect(describeCall(asked)).toBe(words)
-  expect(describeRequest({ request: `exec:${mcp}`, tool: null, input: about })).toBe(words)
+  expect(wantedText({ request: `exec:${mcp}`, tool: null, input: about })).toBe(words)
 })
 
 test('who is asked to let a server be reached sees its address, and no control characters of it', () => {
@@ -39,15 +39,15 @@ test('I11 who is asked for a call sees what it needs where the call does not say
   const request = "exec:sh -c 'echo hostile > PWNED'"
   const asked = { state: 'awaiting_approval', input: { call: { id: 'x', name: 'recipe__check', input: {} } } }
 
-  expect(describeRequest({ request, tool: 'recipe__check', input: {} })).toBe(`${request} for recipe__check {}`)
+  expect(wantedText({ request, tool: 'recipe__check', input: {} })).toBe(`${request} for recipe__check {}`)
   expect(describeWholeCall(node({ ...asked, metadata: { approval: { request, input: {} } } }))).toContain(request)
-  expect(describeRequest({ request: 'tool:look', tool: 'look', input: { at: 'x' } })).toBe('look {"at":"x"}')
+  expect(wantedText({ request: 'tool:look', tool: 'look', input: { at: 'x' } })).toBe('look {"at":"x"}')
 })
 
 test('a secret that the request hides is hidden in the call too, and nothing else is', () => {
   const key = 'Zq81Lm55Tt09Xx37Aa12Bb34'
   const request = requestText(programRequest(['deploy', '--token', key, 'to=here']))
-  const wanted = (command: string) => describeRequest({ request, tool: 'shell', input: { command } })
+  const wanted = (command: string) => wantedText({ request, tool: 'shell', input: { command } })
 
   expect(request).toMatch(/^exec:deploy --token '\*\*\*\(24:\w{4}\)' to=here$/)
   expect(wanted(`deploy --token ${key} to=here`)).toBe(
@@ -61,10 +61,10 @@ test('a secret that the request hides is hidden in the call too, and nothing els
 test('I11 no character of what is asked for is hidden or left out', () => {
   const input = { command: 'echo these files: \u009b;touch PWNED \u202e \u200b' }
 
-  expect(describeRequest({ request: 'tool:shell', tool: 'shell', input })).toBe(
+  expect(wantedText({ request: 'tool:shell', tool: 'shell', input })).toBe(
     'shell {"command":"echo these files: \\u009b;touch PWNED \\u202e \\u200b"}',
   )
-  expect(describeRequest({ request: 'exec:sh -c a\n# b', tool: null, input: null })).toBe('exec:sh -c a\\n# b')
+  expect(wantedText({ request: 'exec:sh -c a\n# b', tool: null, input: null })).toBe('exec:sh -c a\\n# b')
 })
 
 test('who is asked to let a file be changed sees the change as a diff, to the letter', () => {
@@ -130,7 +130,7 @@ test('a change that has more to it, or no second line, is shown as it is called'
     { path: 7, content: 'two\nlines' },
   ]) {
     const asked = { request: 'tool:write', tool: 'write', input }
-    expect(requestLines(asked)).toBe(describeRequest(asked))
+    expect(requestLines(asked)).toBe(wantedText(asked))
   }
 })
 

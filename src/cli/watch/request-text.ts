@@ -1,22 +1,20 @@
 import { closeSync, constants, fstatSync, openSync, readSync, realpathSync } from 'node:fs'
 import path from 'node:path'
 import { isOwnPath } from '../../base/system/own-files.ts'
-import { type Node, seenOf } from '../../doors/rows.ts'
+import { callText, type Node, seenOf, wantedText } from '../../doors/rows.ts'
 import type { Id, Json, PendingApproval, PendingQuestion } from '../../index.ts'
 import { shortId } from '../store/find-run.ts'
 import { exactLine, oneLine } from '../terminal/clean.ts'
 import { cut, wrap } from '../terminal/width.ts'
-import { exactValue, preview } from './words.ts'
+import { preview } from './words.ts'
 
 const PREVIEW = 120
 
 /** Describes on one line what a node does, or what a person is asked to allow. */
 export function describeCall(node: Node): string {
   const { call } = node.input
-  if (call !== undefined) {
-    return `${oneLine(call.name)} ${preview(withoutSecrets(call.input, requestOf(node).request), PREVIEW)}`
-  }
-  return preview(requestWords(requestOf(node)), PREVIEW)
+  const { request, input } = requestOf(node)
+  return preview(callText({ request, tool: call?.name ?? null, input: call?.input ?? input }), PREVIEW)
 }
 
 /**
@@ -26,52 +24,19 @@ export function describeCall(node: Node): string {
 export function describeWholeCall(node: Node, folder?: string): string {
   const { request, input } = requestOf(node)
   const { call } = node.input
-  if (call === undefined) return describeRequest({ request, tool: null, input })
-  if (node.state !== 'awaiting_approval') return `${exactLine(call.name)} ${exactValue(call.input)}`
+  if (call === undefined) return wantedText({ request, tool: null, input })
+  if (node.state !== 'awaiting_approval') return callText({ request: '', tool: call.name, input: call.input })
   return requestLines({ request, tool: call.name, input: input ?? call.input }, folder)
-}
-
-/**
- * Describes completely what a person is asked to allow: the request, and the call it is for if the request does not say
- * it all.
- */
-export function describeRequest({ request, tool, input }: WantedCall): string {
-  if (tool === null) return exactValue(requestWords({ request, input }))
-  const call = `${exactLine(tool)} ${exactValue(withoutSecrets(input, request))}`
-  return request === `tool:${tool}` ? call : `${exactLine(request)} for ${call}`
 }
 
 /** Describes a request, with a change of several lines in a file, or over one in the folder, shown as a diff. */
 export function requestLines(asked: WantedCall, folder?: string): string {
   const { request, tool, input } = asked
   const change = tool === null ? undefined : changeIn(input, tool === 'write_file' ? folder : undefined)
-  if (change === undefined) return describeRequest(asked)
+  if (change === undefined) return wantedText(asked)
   const head = request === `tool:${tool}` ? '' : `${exactLine(request)} for `
   return [`${head}${exactLine(tool ?? '')} ${exactLine(change.path)}`, ...change.lines].join('\n')
 }
-
-/** Hides the words of a command that its request hides. All others must be the same, else the command stays as it is. */
-function withoutSecrets(input: Json, request: string): Json {
-  const { command, ...others } = fieldsOf(input)
-  if (typeof command !== 'string' || !request.startsWith('exec:') || !request.includes(MARK)) return input
-  const line = request.slice('exec:'.length)
-  const [shown, words] = [line.split(' '), command.split(' ')]
-  // No mark holds a blank.
-  const isSame = shown.length === words.length && shown.every((word, at) => isShownAs(words[at] ?? '', word))
-  return isSame ? { ...others, command: line } : input
-}
-
-function isShownAs(word: string, shown: string): boolean {
-  if (word === shown) return true
-  const [, bare = shown] = /^'([^']*)'$/.exec(shown) ?? []
-  const [, before = '', length = '', after = ''] = HIDDEN.exec(bare) ?? []
-  const value = word.slice(before.length, word.length - after.length)
-  return value.length === Number(length) && /^[\w.=+/-]+$/.test(value) && `${before}${value}${after}` === word
-}
-
-const MARK = '***'
-/** One mark, such as `***(40:9f86)` for 40 characters. */
-const HIDDEN = /^([^*]*)\*\*\*\((\d+):[0-9a-f]{4}\)([^*]*)$/
 
 type WantedCall = Pick<PendingApproval, 'request' | 'tool' | 'input'>
 
@@ -164,10 +129,6 @@ function fieldsOf(value: Json): { readonly [key: string]: Json } {
   return typeof value === 'object' && value !== null && !Array.isArray(value) ? value : {}
 }
 
-function requestWords({ request, input }: NodeRequest): string {
-  return serverWords(request, input) ?? (input === null ? request : `${request} ${JSON.stringify(input)}`)
-}
-
 /** Writes the command that answers a waiting call; `where` names the store if needed. */
 export function approveCommands(node: Node, where = ''): string {
   return approvalCommands({ nodeId: node.id, seen: seenOf(node) ?? '' }, where)
@@ -234,34 +195,6 @@ function requestOf({ kind, metadata: { approval } }: Node): NodeRequest {
   const asked = typeof approval === 'object' && approval !== null ? (approval as Readonly<Record<string, Json>>) : {}
   const { request, input } = asked
   return { request: typeof request === 'string' && request !== '' ? request : kind, input: input ?? null }
-}
-
-/**
- * Describes in words a server that is to be started or contacted, or that gets a secret: the whole command line or address, its
- * folder, and the names of everything passed to it. A model's key is described by where it goes. Undefined for any other request.
- */
-function serverWords(request: string, about: Json): string | undefined {
-  if (typeof about !== 'object' || about === null || Array.isArray(about)) return undefined
-  const { mcp, cwd, env, headers, secrets, model, url } = about as Readonly<Record<string, Json>>
-  if (request.startsWith('secret:') && typeof model === 'string') {
-    return `${request}, the key of the model ${model}${typeof url === 'string' ? ` at ${url}` : ''}`
-  }
-  if (typeof mcp !== 'string') return undefined
-  return [
-    request === `exec:${mcp}` ? `${request}, an MCP server` : `${request}, ${whichServer(request)} ${mcp}`,
-    typeof cwd === 'string' ? ` in ${cwd}` : '',
-    withNames('variables', env),
-    withNames('headers', headers),
-    withNames('secrets', secrets),
-  ].join('')
-}
-
-function whichServer(request: string): string {
-  return request.startsWith('secret:') ? 'for the MCP server' : 'the MCP server'
-}
-
-function withNames(what: string, names: Json | undefined): string {
-  return Array.isArray(names) && names.length > 0 ? `, with the ${what} ${names.join(', ')}` : ''
 }
 
 /** A question to a person, shown below the tree. */

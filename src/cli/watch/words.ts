@@ -9,7 +9,7 @@
 import { costOf } from '../../doors/models.ts'
 import type { Conversation, TreeReader } from '../../doors/rows.ts'
 import type { Content, Id, Json, Usage } from '../../index.ts'
-import { exactLine, oneLine } from '../terminal/clean.ts'
+import { oneLine } from '../terminal/clean.ts'
 import { cut } from '../terminal/width.ts'
 
 /** Formats content for people: text as it is, other blocks by their kind. */
@@ -23,11 +23,6 @@ export function wordsOf(content: Content): string {
     })
     .filter((text) => text !== '')
     .join('\n')
-}
-
-/** Writes a whole value exactly, on one line. */
-export function exactValue(value: Json): string {
-  return exactLine(typeof value === 'string' ? value : JSON.stringify(value))
 }
 
 /** Writes a value on one line of at most so many columns. */

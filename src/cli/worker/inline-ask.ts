@@ -1,4 +1,4 @@
-import { lookWith, seenOf } from '../../doors/rows.ts'
+import { askedText, lookWith, seenOf } from '../../doors/rows.ts'
 import type { AnswerWord, ApprovalWord } from '../../index.ts'
 import { type Call, isSet } from '../command/command.ts'
 import type { Desk, DeskRun } from '../desk/desk.ts'
@@ -167,13 +167,12 @@ export class InlineAsk implements Responder {
 
   private question(asked: PersonRequest): ScreenQuestion {
     const typed = this.isHeard ? ` > ${oneLine(this.line.text)}` : ''
-    const who = asked.path.map(oneLine).join(' > ')
     if (isQuestion(asked)) {
+      const who = asked.path.map(oneLine).join(' > ')
       return { text: `${who} asks: ${oneLine(asked.text)}`, prompt: `Your answer, then Enter${typed}` }
     }
-    const wanted = requestLines(asked, this.folder)
     return {
-      text: `${who} wants ${wanted}${wanted.includes('\n') ? '\n' : '. '}It needs your approval: ${exactLine(asked.reason)}.`,
+      text: askedText(asked, requestLines(asked, this.folder)),
       prompt: `${this.isWrong ? 'Not an answer. ' : ''}Allow? [y]es, [a]lways this exact request, [n]o, then Enter${typed}`,
     }
   }

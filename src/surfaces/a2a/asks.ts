@@ -4,6 +4,7 @@
 //   - An answer holds for the node that it names, or for the only one that waits. What cannot be read answers nothing.
 //   - A yes names what the peer saw. Nothing here looks up what a node asks for the peer.
 
+import { askedText } from '../../doors/rows.ts'
 import type { Json, PendingApproval, PendingQuestion, ScopedRuntime } from '../../index.ts'
 import { dataIn, malformed, textIn } from './parts.ts'
 import type { A2aMessage, A2aPart } from './wire.ts'
@@ -27,7 +28,7 @@ export function askParts(asks: readonly A2aAsk[]): A2aPart[] {
 }
 
 function askText({ kind, of }: A2aAsk): string {
-  return kind === 'question' ? of.text : `May ${of.path.join(' > ')} do ${of.request}? ${of.reason}`
+  return kind === 'question' ? of.text : askedText(of)
 }
 
 function askData({ kind, of }: A2aAsk): Json {

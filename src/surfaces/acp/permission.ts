@@ -1,32 +1,32 @@
 // A wait for a person, as a request for permission of ACP, and the choice as a word on it. Pure functions.
+//
+// Must stay true (I11):
+//   - The person reads all that a yes allows, as text of the prompt: editors show titles in part, and raw input not at all.
+//   - No character of a model or a file is invisible in the prompt.
 
-import type { Json, ScopedRuntime } from '../../index.ts'
-import { diffsOf, kindOf, titleOf } from './tool-view.ts'
+import { type AskedFacts, askedText } from '../../doors/rows.ts'
+import type { ScopedRuntime } from '../../index.ts'
+import { diffsOf, kindOf, permissionTitle, textContent, visibleJson } from './tool-view.ts'
 
 /** The facts of a request, from its event or from the list of what waits. */
-export interface AskedPermission {
+export interface AskedPermission extends AskedFacts {
   readonly nodeId: string
-  readonly path: readonly string[]
-  readonly request: string
-  readonly tool: string | null
-  readonly input: Json
   readonly seen: string
 }
 
 /** The parameters of `session/request_permission`. */
 export function permissionOf(sessionId: string, asked: AskedPermission, folder: string) {
-  const { nodeId, path, request, tool, input } = asked
+  const { nodeId, request, tool, input } = asked
   const call = { name: tool ?? request, input }
-  const content = diffsOf(call, folder)
   return {
     sessionId,
     toolCall: {
       toolCallId: nodeId,
-      title: tool === null ? `${path.join(' > ')}: ${request}` : titleOf(call, path),
+      title: permissionTitle(asked),
       kind: kindOf(call, false),
       status: 'pending' as const,
-      rawInput: input,
-      ...(content.length === 0 ? {} : { content: content as never }),
+      rawInput: visibleJson(input),
+      content: [...textContent(askedText(asked)), ...diffsOf(call, folder)] as never,
     },
     options: [
       { optionId: 'allow_once', name: 'Allow', kind: 'allow_once' as const },

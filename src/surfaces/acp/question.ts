@@ -1,5 +1,7 @@
 // A question to a person, as a form of ACP, and what he enters as the answer. Pure functions.
 
+import { visibleProse } from '../../base/text.ts'
+
 /** The facts of a question, from its event or from the list of what waits. */
 export interface AskedQuestion {
   readonly nodeId: string
@@ -13,7 +15,7 @@ export function formOf(sessionId: string, { nodeId, text }: AskedQuestion) {
     mode: 'form' as const,
     sessionId,
     toolCallId: nodeId,
-    message: text,
+    message: visibleProse(text),
     requestedSchema: {
       type: 'object' as const,
       properties: { answer: { type: 'string' as const, title: 'Answer' } },

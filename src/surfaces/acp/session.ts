@@ -289,6 +289,6 @@ type Word = Parameters<ScopedRuntime['answer']>[1]
 type Asked = Pick<AskedPermission, 'nodeId' | 'seen'>
 
 function askedIn(event: Extract<RunEvent, { type: 'approval-request' }>): AskedPermission {
-  const { nodeId, path, request, call, input, seen } = event
-  return { nodeId: nodeId ?? '', path, request, tool: call?.name ?? null, input, seen }
+  const { nodeId, path, request, call, input, seen, reason } = event
+  return { nodeId: nodeId ?? '', path, request, tool: call?.name ?? null, input, seen, reason }
 }

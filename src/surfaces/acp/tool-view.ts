@@ -1,6 +1,8 @@
 // Calls of tools as an editor shows them: title, kind, files, changes, plan. Pure functions.
 
 import { resolve } from 'node:path'
+import { visible, visibleLines } from '../../base/text.ts'
+import type { AskedFacts } from '../../doors/rows.ts'
 import type { Content, Json } from '../../index.ts'
 
 /** Where the files of a session are. */
@@ -31,10 +33,20 @@ export function kindOf({ name }: Call, delegates: boolean): CallKind {
 
 /** A title for people: who calls what, with what is most telling of its arguments. */
 export function titleOf({ name, input }: Call, path: readonly string[]): string {
-  const above = path.length > 1 ? `${path.slice(1).join(' > ')}: ` : ''
   const fields = fieldsOf(input)
   const telling = ['path', 'command', 'query', 'pattern', 'url', 'message'].map((key) => fields[key]).find(isText)
-  return `${above}${name}${telling === undefined ? '' : ` ${short(telling)}`}`
+  return `${above(path)}${visible(name)}${telling === undefined ? '' : ` ${short(telling, LONGEST)}`}`
+}
+
+/** The title of a request for permission: the request that is decided, and for a call the tool. */
+export function permissionTitle({ path, request, tool, input }: Omit<AskedFacts, 'reason'>): string {
+  if (tool === null) return `${visible(path.join(' > '))}: ${short(request, LONGEST_REQUEST)}`
+  if (request === `tool:${tool}`) return titleOf({ name: tool, input }, path)
+  return `${above(path)}${short(request, LONGEST_REQUEST)} for ${visible(tool)}`
+}
+
+function above(path: readonly string[]): string {
+  return path.length > 1 ? `${visible(path.slice(1).join(' > '))}: ` : ''
 }
 
 /** The files that a call is about, in the folder of the session. Others are no place to follow the agent to: it may not go there. */
@@ -50,16 +62,17 @@ export type CallContent =
   | { readonly type: 'content'; readonly content: { readonly type: 'text'; readonly text: string } }
   | { readonly type: 'diff'; readonly path: string; readonly oldText: string | null; readonly newText: string }
 
-/** The changes of files that a call makes, as far as its arguments say them. */
+/** The changes of files that a call makes, as far as its arguments say them. Every character of them is visible. */
 export function diffsOf({ input }: Call, folder: Folder): CallContent[] {
   const { path, content, edits } = fieldsOf(input)
   if (!isText(path)) return []
   const at = realPath(path, folder)
-  if (isText(content)) return [{ type: 'diff', path: at, oldText: null, newText: content }]
+  if (isText(content)) return [{ type: 'diff', path: at, oldText: null, newText: visibleLines(content) }]
   if (!Array.isArray(edits)) return []
   return edits.flatMap((edit) => {
     const { oldText, newText } = fieldsOf(edit)
-    return isText(oldText) && typeof newText === 'string' ? [{ type: 'diff' as const, path: at, oldText, newText }] : []
+    if (!isText(oldText) || typeof newText !== 'string') return []
+    return [{ type: 'diff' as const, path: at, oldText: visibleLines(oldText), newText: visibleLines(newText) }]
   })
 }
 
@@ -94,6 +107,14 @@ function realPath(path: string, folder: Folder): string {
   return path.startsWith('/') ? path : `${folder}/${path}`
 }
 
+/** The value with each text and each key in it made visible: its lines stay. */
+export function visibleJson(value: Json): Json {
+  if (typeof value === 'string') return visibleLines(value)
+  if (typeof value !== 'object' || value === null) return value
+  if (Array.isArray(value)) return value.map((one) => visibleJson(one as Json))
+  return Object.fromEntries(Object.entries(value).map(([key, one]) => [visible(key), visibleJson(one as Json)]))
+}
+
 function fieldsOf(value: Json | undefined): Readonly<Record<string, Json | undefined>> {
   return typeof value === 'object' && value !== null && !Array.isArray(value) ? value : {}
 }
@@ -102,7 +123,12 @@ function isText(value: Json | undefined): value is string {
   return typeof value === 'string' && value !== ''
 }
 
-function short(text: string): string {
-  const line = text.split('\n')[0] ?? ''
-  return line.length > 80 ? `${line.slice(0, 80)}...` : line
+/** How much of a text a title shows. */
+const LONGEST = 80
+const LONGEST_REQUEST = 200
+
+/** The beginning of a text on one line, and a sign where there is more. */
+function short(text: string, most: number): string {
+  const line = visible(text)
+  return line.length > most ? `${line.slice(0, most).toWellFormed()}… (${line.length - most} more characters)` : line
 }

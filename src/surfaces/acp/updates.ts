@@ -5,8 +5,9 @@
 //   - Every call of the tree is a call of the session, under the id of its node. A child's words are the content of the call
 //     that started it, which names the child's session.
 
+import { visible } from '../../base/text.ts'
 import type { Content, Json, RunEvent } from '../../index.ts'
-import { diffsOf, kindOf, locationsOf, planOf, textContent, titleOf } from './tool-view.ts'
+import { diffsOf, kindOf, locationsOf, planOf, textContent, titleOf, visibleJson } from './tool-view.ts'
 
 /** An update of a session, as ACP writes it. */
 export type Update = { readonly sessionUpdate: string; readonly [key: string]: unknown }
@@ -115,7 +116,7 @@ export class UpdateWriter {
         title: titleOf(call, path),
         kind: kindOf(call, delegates),
         status: 'in_progress',
-        rawInput: call.input,
+        rawInput: visibleJson(call.input),
         ...(locations.length === 0 ? {} : { locations }),
         ...(content.length === 0 ? {} : { content }),
         _meta: { 'legate/path': path as Json },
@@ -141,7 +142,7 @@ export class UpdateWriter {
       {
         sessionUpdate: 'tool_call_update',
         toolCallId: nodeId,
-        title: `${agent}`,
+        title: visible(agent),
         kind: 'think',
         _meta: { 'legate/child': { sessionId, runId } },
       },

@@ -1,6 +1,6 @@
 // Rows as a client of AG-UI reads them: the messages of a thread, and what it waits for.
 
-import { type Link, type Node, seenOf, type ToolCall, type TreeData, type Turn } from '../../doors/rows.ts'
+import { askedText, type Link, type Node, seenOf, type ToolCall, type TreeData, type Turn } from '../../doors/rows.ts'
 import type { Content, Json } from '../../index.ts'
 
 /** Something that a client must answer before a run goes on. */
@@ -33,7 +33,8 @@ export function interruptsOf(data: TreeData, conversationId: string, sight: Sigh
   const runs = runsBelow(data, turns)
   return data.nodes.flatMap((node) => {
     if (!runs.has(node.turnId) || !isAnswerable(node, sight)) return []
-    return interruptOf(node, turns.has(node.turnId) ? null : node.turnId)
+    const { path = [] } = data.conversations.find(({ id }) => id === node.conversationId) ?? {}
+    return interruptOf(node, path, turns.has(node.turnId) ? null : node.turnId)
   })
 }
 
@@ -60,6 +61,7 @@ function runsBelow({ links }: TreeData, tops: ReadonlySet<string>): ReadonlySet<
 interface Asked {
   readonly request?: string
   readonly reason?: string
+  readonly input?: Json
 }
 
 interface Question {
@@ -68,7 +70,7 @@ interface Question {
   readonly outside?: { readonly by: string | null }
 }
 
-function interruptOf(node: Node, subagentRunId: string | null): Interrupt | readonly [] {
+function interruptOf(node: Node, path: readonly string[], subagentRunId: string | null): Interrupt | readonly [] {
   const { id: nodeId, turnId: runId, wakeAt: expiresAt } = node
   const about = {
     id: `${nodeId}/${seenOf(node)}`,
@@ -79,8 +81,8 @@ function interruptOf(node: Node, subagentRunId: string | null): Interrupt | read
     call: node.input.call ?? null,
   }
   if (node.state === 'awaiting_approval') {
-    const { request = '', reason = '' } = (node.metadata['approval'] ?? {}) as Asked
-    const message = reason === '' ? request : `${request} (${reason})`
+    const { request = node.kind, reason = '', input = null } = (node.metadata['approval'] ?? {}) as Asked
+    const message = askedText({ path, request, tool: node.input.call?.name ?? null, input, reason })
     return { ...about, reason: 'tool_call', message }
   }
   if (node.state !== 'waiting' || node.wait?.on !== 'question') return []

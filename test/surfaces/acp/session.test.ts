@@ -220,6 +220,13 @@ test('one call that asks for three things is asked three times, and what somebod
   await allowed(thrice, third)
   expect(await said).toBe('end_turn')
   expect(thrice.isDone()).toBe(true)
+  // Each prompt says which of the three it is, and which rule asks.
+  const prompts = editor.asked.map(({ toolCall }) => JSON.stringify([toolCall.title, toolCall.content]))
+  expect(new Set(prompts).size).toBe(3)
+  expect(prompts[0]).toContain('shell touch PWNED')
+  expect(prompts[1]).toContain('exec:touch PWNED for shell')
+  expect(prompts[2]).toContain('file.list:/workspace for shell')
+  for (const prompt of prompts) expect(prompt).toMatch(/It needs your approval: host asks for /)
 })
 
 test('a late choice for the first request allows nothing of the second', async () => {

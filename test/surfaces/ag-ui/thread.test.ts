@@ -119,7 +119,8 @@ describe.each(stores)('a front end of AG-UI, with a store in %s', (_, create) =>
     const page = frontEnd(fetch, 'lead')
     await page.say('Go.')
     const [asked] = page.interrupts()
-    expect(asked).toMatchObject({ reason: 'tool_call' })
+    const message = /^lead > child wants deploy .*It needs your approval: /
+    expect(asked).toMatchObject({ reason: 'tool_call', message: expect.stringMatching(message) })
     expect(page.events.filter(({ type }) => type === 'SUBAGENT_FINISHED')).toMatchObject([
       { subagentRunId: asked?.subagentRunId, outcome: { type: 'suspended', interruptIds: [asked?.id] } },
     ])

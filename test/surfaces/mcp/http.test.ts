@@ -186,7 +186,7 @@ test('a request at depth 2 is put to the person of a caller who may approve, and
   const client = await clientOf(setting, ANN, forms)
   const result = await client.callTool({ name: 'host', arguments: { message: 'Go.' } })
   expect(textIn(result)).toContain('Done by another.')
-  expect(asked).toEqual([expect.stringMatching(/^host > careful wants to do tool:publish/)])
+  expect(asked).toEqual([expect.stringMatching(/^host > careful wants publish \{/)])
   expect(published).toEqual(['careful'])
 })
 

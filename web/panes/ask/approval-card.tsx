@@ -1,6 +1,6 @@
 // A request that waits for a person: all of its arguments, the rule that asks, and the answer, where it stands.
 
-import type { ClientError } from 'legate/client'
+import { type ClientError, visible } from 'legate/client'
 import { type KeyboardEvent, type ReactNode, useState } from 'react'
 import { client } from '../../data/client.ts'
 import { useConnection } from '../../data/feed.ts'
@@ -55,7 +55,7 @@ export function ApprovalCard({ approval, isFlat = false }: ApprovalCardProps): R
         )}
         <p className="rule">
           <Icon name="shield" />
-          <span>{reason}</span>
+          <span>{visible(reason)}</span>
           <button type="button" className="link mid" onClick={() => setExplained(true)}>
             Why does it ask?
           </button>

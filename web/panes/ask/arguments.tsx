@@ -1,5 +1,6 @@
+import { visible } from 'legate/client'
 import { type ChangeEvent, type ReactNode, useId } from 'react'
-import { argumentRows, fieldText } from './facts.ts'
+import { argumentRows, fieldText, shownValue } from './facts.ts'
 
 /** All arguments: nothing is cut, because somebody decides by them. */
 export function Arguments({ input }: { readonly input: unknown }): ReactNode {
@@ -9,8 +10,8 @@ export function Arguments({ input }: { readonly input: unknown }): ReactNode {
     <dl className="args">
       {rows.map(([name, value]) => (
         <div key={name}>
-          <dt>{name === '' ? 'input' : name}</dt>
-          <dd>{typeof value === 'string' ? JSON.stringify(value) : JSON.stringify(value, null, 1)}</dd>
+          <dt>{name === '' ? 'input' : visible(name)}</dt>
+          <dd>{shownValue(value)}</dd>
         </div>
       ))}
     </dl>
@@ -52,7 +53,7 @@ function ArgumentField({ name, value, texts, wrong, onChange }: ArgumentFieldPro
   const isLong = text.length > LONG || text.includes('\n')
   return (
     <div>
-      <label htmlFor={id}>{name === '' ? 'input' : name}</label>
+      <label htmlFor={id}>{name === '' ? 'input' : visible(name)}</label>
       {isLong ? (
         <textarea {...shared} rows={Math.min(10, text.split('\n').length + 1)} onChange={change} />
       ) : (

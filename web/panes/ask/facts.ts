@@ -1,6 +1,6 @@
 // What a card asks, wherever it comes from: the inbox lists it, or the tree tells of it.
 
-import type { TreeApproval, TreeQuestion } from 'legate/client'
+import { type TreeApproval, type TreeQuestion, visible, visibleLines } from 'legate/client'
 import type { Approval, Question } from '../../data/types.ts'
 
 /** A request that a person allows or denies. */
@@ -12,9 +12,14 @@ export type ApprovalFacts = Pick<
 /** A question that a person answers. */
 export type QuestionFacts = Pick<Question & TreeQuestion, 'nodeId' | 'path' | 'text' | 'seen' | 'since' | 'expiresAt'>
 
-/** What is wanted, without its domain: `deploy` of `tool:deploy`. */
+/** What is wanted, without its domain: `deploy` of `tool:deploy`. Every character of it can be seen. */
 export function wantedOf(request: string): string {
-  return request.startsWith('tool:') ? request.slice('tool:'.length) : request
+  return visible(request.startsWith('tool:') ? request.slice('tool:'.length) : request)
+}
+
+/** A value as somebody decides about it: every character can be seen. */
+export function shownValue(value: unknown): string {
+  return typeof value === 'string' ? visible(JSON.stringify(value)) : visibleLines(JSON.stringify(value, null, 1))
 }
 
 /** A value as a field shows it: texts as they are, everything else as JSON. */

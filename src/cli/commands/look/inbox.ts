@@ -1,4 +1,4 @@
-import { look } from '../../../doors/rows.ts'
+import { look, wantedText } from '../../../doors/rows.ts'
 import type { InboxItem } from '../../../index.ts'
 import { type Call, isSet, textOption } from '../../command/command.ts'
 import type { Desk } from '../../desk/desk.ts'
@@ -8,7 +8,7 @@ import { age } from '../../terminal/amounts.ts'
 import { exactLine, oneLine } from '../../terminal/clean.ts'
 import { jsonLine, write } from '../../terminal/output.ts'
 import { reportTampered } from '../../watch/recent-runs.ts'
-import { describeRequest, settleCommand } from '../../watch/request-text.ts'
+import { settleCommand } from '../../watch/request-text.ts'
 import { workspaceOf } from '../../watch/words.ts'
 import { approvalLines, indented, questionLines } from './approvals.ts'
 
@@ -59,7 +59,7 @@ function wordsOf(item: OtherItem): [name: string, words: string][] {
   if (item.type === 'failed') return [['ended', item.status], ...(item.text === '' ? [] : [why])]
   if (item.type !== 'uncertain') return [[item.type === 'stalled' ? 'stands' : 'waits', exactLine(item.text)]]
   const { tool, input } = item
-  const call = describeRequest({ request: `tool:${tool}`, tool, input })
+  const call = wantedText({ request: `tool:${tool}`, tool, input })
   return [['doubt', `${call}: it may or may not have taken effect`], why]
 }
 

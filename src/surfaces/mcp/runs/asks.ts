@@ -6,6 +6,8 @@
 //   - What cannot be read as an answer leaves the request open, and the person is not asked for it again in this call.
 //   - A request that is too long to be shown whole is listed, and nobody can allow it here.
 
+import { visible, visibleProse } from '../../../base/text.ts'
+import { askedText } from '../../../doors/rows.ts'
 import type { Json, PendingApproval, PendingQuestion, ScopedRuntime } from '../../../index.ts'
 
 /** One thing that waits for a person. */
@@ -16,7 +18,7 @@ export type Ask =
 /** A word on one node. */
 export type AskWord = Parameters<ScopedRuntime['answer']>[1]
 
-const LONGEST_INPUT = 4_000
+const LONGEST_TEXT = 8_000
 
 /** The key of a request: its node, and the hash of what it asks. */
 function askKey({ of }: Ask): string {
@@ -37,11 +39,9 @@ function elicitation(ask: Ask, mayAlways: boolean): object {
 
 /** The question, in words. */
 export function askText({ kind, of }: Ask): string {
-  const who = of.path.join(' > ')
-  if (kind === 'question') return `${who} asks: ${of.text}`
-  const input = JSON.stringify(of.input) ?? ''
-  const shown = isWhole(of) ? input : `${input.slice(0, LONGEST_INPUT)}... (${input.length} characters)\n${NOT_WHOLE}`
-  return `${who} wants to do ${of.request}. ${of.reason}\n${shown}`
+  if (kind === 'question') return `${visible(of.path.join(' > '))} asks: ${visibleProse(of.text)}`
+  const text = askedText(of)
+  return isWhole(of) ? text : `${text.slice(0, LONGEST_TEXT)}... (${text.length} characters)\n${NOT_WHOLE}`
 }
 
 /** Says where a request can be allowed that is not shown whole. */
@@ -49,8 +49,8 @@ export const NOT_WHOLE =
   'It is too long to be shown whole here, so it can only be denied here: `legate approvals` and the page show all of it.'
 
 /** Is all of a request shown? */
-export function isWhole({ input }: Pick<PendingApproval, 'input'>): boolean {
-  return (JSON.stringify(input) ?? '').length <= LONGEST_INPUT
+export function isWhole(of: PendingApproval): boolean {
+  return askedText(of).length <= LONGEST_TEXT
 }
 
 function form({ kind, of }: Ask, mayAlways: boolean): object {
