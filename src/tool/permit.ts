@@ -10,13 +10,13 @@
 import { messageOf } from '../base/error.ts'
 import { sha256 } from '../base/hash.ts'
 import { canonicalJson, type Json, toJson } from '../base/json.ts'
-import { type Decision, decide } from '../grant/decide.ts'
+import { askLayer, type Decision, decide } from '../grant/decide.ts'
 import type { Layer } from '../grant/grant.ts'
 import { refusalOf } from '../grant/refusal.ts'
 import { isHostRequest, isRequest, type Request, readRequest, requestText, unreadable } from '../grant/request.ts'
 import type { Conversation, Node } from '../graph/rows.ts'
 import type { ToolSchema } from '../model/model.ts'
-import type { ApprovalRequest } from '../rules/turn/approval-of.ts'
+import { type ApprovalRequest, digestOf } from '../rules/turn/approval-of.ts'
 import { isApproved, wasApproved } from '../rules/turn/approve.ts'
 import type { Tool } from './tool.ts'
 
@@ -57,11 +57,19 @@ export function askFor(asker: Requester, about: Omit<ApprovalRequest, 'reason'>,
   return { verdict: 'deny', reason: `${reason}, and ${strict.by} denies what would be asked for` }
 }
 
-/** What is asked for together, and whether a person has said yes to all of it before. */
+/** What is asked for together, and what people have said of it before. */
 export interface Together {
   readonly requests: readonly Request[]
   readonly input: Json
-  readonly isAllowed: (ask: ApprovalRequest) => boolean
+  readonly words: PersonsWords
+}
+
+/** The yes of people, for others than the node that asks. A yes to one layer is none to another layer that asks too. */
+export interface PersonsWords {
+  /** Has a person said yes to this? `keys` name what was asked, one for each layer that asks. */
+  isAllowed(ask: ApprovalRequest, keys: readonly string[]): boolean
+  /** A person's yes lets it start. */
+  heard(keys: readonly string[]): void
 }
 
 /**
@@ -78,7 +86,7 @@ function isLate(request: Request): boolean {
   return isHostRequest(request) && request.holdsSecret
 }
 
-function refuseTogether(asker: Requester, { requests, input, isAllowed }: Together): Refusal | undefined {
+function refuseTogether(asker: Requester, { requests, input, words }: Together): Refusal | undefined {
   const decided = requests.map((request) => ({ request, decision: decide(asker.layers, request) }))
   const denied = decided.filter(({ decision }) => decision.verdict === 'deny')
   if (denied.length > 0) return { verdict: 'deny', reason: refusalOf(asker.layers, denied) }
@@ -86,17 +94,22 @@ function refuseTogether(asker: Requester, { requests, input, isAllowed }: Togeth
   if (main === undefined) return undefined
   const also = others.map(({ request }) => requestText(request))
   const reasons = [main, ...others].map(({ decision }) => decision.reason)
-  const answer = withAnswer(
-    asker,
-    { ...main.decision, reason: [...new Set(reasons)].join('; ') },
-    {
-      request: requestText(main.request),
-      input,
-      required: false,
-      ...versionOf(main.request, also),
-    },
-  )
-  return answer?.verdict === 'ask' && isAllowed(answer.ask) ? undefined : answer
+  const about = { request: requestText(main.request), input, required: false, ...versionOf(main.request, also) }
+  const answer = withAnswer(asker, { ...main.decision, reason: [...new Set(reasons)].join('; ') }, about)
+  const digest = digestOf(about, input)
+  const asking = [main, ...others].flatMap(({ request }) => askingLayers(asker.layers, request))
+  const keys = [...new Set(asking)].map((layer) => canonicalJson([digest, layer]))
+  if (answer !== undefined && (answer.verdict === 'deny' || !words.isAllowed(answer.ask, keys))) return answer
+  words.heard(keys)
+  return undefined
+}
+
+/** The layers that ask for a request, with the rule of each. */
+function askingLayers(layers: readonly Layer[], request: Request): string[] {
+  return layers.flatMap((layer) => {
+    const { verdict, rule } = askLayer(layer, request)
+    return verdict === 'ask' ? [`${layer.by} asks for ${rule}`] : []
+  })
 }
 
 /** A yes for several requests is a yes for all of them together. The input names them. */

@@ -47,7 +47,7 @@ export class SourcePool {
   private readonly now: () => number
   private readonly entries: Map<string, Entry> = new Map()
   private readonly closing: Set<Promise<void>> = new Set()
-  /** The sources that a person has allowed to start, per tree. */
+  /** What people have allowed to start, per tree: the source, what was asked, and the layer that asked. */
   private readonly allowed: Map<Id, Set<string>> = new Map()
   /** The messages that each run has already received. */
   private readonly told: Map<Id, Set<string>> = new Map()
@@ -77,14 +77,20 @@ export class SourcePool {
     if (known?.failedAt != null) known.failedAt = Number.NEGATIVE_INFINITY
   }
 
-  /** Records that a person has allowed a source to start in a tree: this process does not ask again. */
-  allow(rootId: Id, source: ToolSource): void {
+  /**
+   * Records that a person has allowed a source to start in a tree. While it runs, this process does not ask again where the same
+   * layers ask for the same: `asked` has a key for each.
+   */
+  allow(rootId: Id, source: ToolSource, asked: readonly string[]): void {
     const keys = this.allowed.get(rootId) ?? new Set()
-    this.allowed.set(rootId, keys.add(source.key))
+    for (const one of asked) keys.add(`${source.key}\n${one}`)
+    this.allowed.set(rootId, keys)
   }
 
-  isAllowed(rootId: Id, source: ToolSource): boolean {
-    return this.allowed.get(rootId)?.has(source.key) === true && this.isOpen(rootId, source)
+  isAllowed(rootId: Id, source: ToolSource, asked: readonly string[]): boolean {
+    const keys = this.allowed.get(rootId)
+    if (keys === undefined || asked.length === 0 || !this.isOpen(rootId, source)) return false
+    return asked.every((one) => keys.has(`${source.key}\n${one}`))
   }
 
   /** Returns true the first time a message is sent to a run. */

@@ -92,14 +92,16 @@ function permitStart(
   const refused = refuseStart(run, {
     requests: decided,
     input: source.about,
-    isAllowed: (ask) => isAllowed(run, pool, { source, ask }),
+    words: {
+      isAllowed: (ask, keys) => pool.isAllowed(run.turn.rootId, source, keys) || isAllowedInRun(run, ask),
+      heard: (keys) => pool.allow(run.turn.rootId, source, keys),
+    },
   })
   if (refused?.verdict === 'deny') return { reason: refused.reason }
   if (refused?.verdict === 'ask') {
     const reason = deniedReason(run, refused.ask)
     return reason === undefined ? { ask: { ...refused.ask, ...startOf(run, name, source) } } : { reason }
   }
-  if (decided.length > 0) pool.allow(run.turn.rootId, source)
   return { source, decided }
 }
 
@@ -117,13 +119,11 @@ function secretWithheld(run: NodeRun, { origin }: ToolSource, needs: readonly Re
   return `${path} names ${requestText(wanted)}, and this run may write that file, so it gets no secret: deny 'file.write:${path}', or keep the file where no run may write`
 }
 
-/** A person's consent for one step holds for the whole run, and for its tree while the server runs. */
-function isAllowed(
-  { tree, turn, conversation }: NodeRun,
-  pool: SourcePool,
-  { source, ask }: { readonly source: ToolSource; readonly ask: ApprovalRequest },
-): boolean {
-  if (pool.isAllowed(turn.rootId, source)) return true
+/**
+ * A person's consent for one step holds for the whole run. For others in its tree it holds while the server runs, where the same
+ * layers ask for the same.
+ */
+function isAllowedInRun({ tree, turn, conversation }: NodeRun, ask: ApprovalRequest): boolean {
   return tree.nodesOf(turn.id).some((node) => isApproved(node, conversation, ask))
 }
 

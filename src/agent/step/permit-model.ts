@@ -1,6 +1,6 @@
 import { modelRequest, type Request, secretRequest, withPayload } from '../../grant/request.ts'
 import type { Model } from '../../model/model.ts'
-import { type Permission, permit, refuseStart } from '../../tool/permit.ts'
+import { type Permission, type PersonsWords, permit, refuseStart } from '../../tool/permit.ts'
 import type { NodeRun } from '../hooks/node-run.ts'
 
 type Refusal = Exclude<Permission, { verdict: 'allow' }>
@@ -18,8 +18,10 @@ export function refuseModel(run: NodeRun, model: Model): Refusal | undefined {
   }
   const { url, secret } = key
   const input = { model: model.id, ...(url === null ? {} : { url }), secrets: [secret.name] }
-  return refuseStart(run, { requests: [request, secret], input, isAllowed: () => false })
+  return refuseStart(run, { requests: [request, secret], input, words: NO_WORDS })
 }
+
+const NO_WORDS: PersonsWords = { isAllowed: () => false, heard: () => undefined }
 
 function keyRequest({ agent, home }: NodeRun, model: Model): { secret: Request; url: string | null } | undefined {
   // A model of the application has the key that its code gives it.

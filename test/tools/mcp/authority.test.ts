@@ -253,6 +253,50 @@ describe('I2: a secret is decided with the start that it is for', () => {
     expect((await run.result).status).toBe('completed')
   })
 
+  test.each(['run', 'conversation', 'runtime'] as const)(
+    'I1 a child that asks is asked, also where its host has the same server open, with scope %s',
+    async (scope) => {
+      const word = mark()
+      const server = () => oddServer('x', { ...SECRETS, args: [word], scope })
+      const call = { calls: [{ name: 'all__echo', input: { message: 'x' } }] }
+      const child = agent({
+        ...{ name: 'child', instructions: '', model: scriptedModel([call, 'done']), sources: { all: server() } },
+        grant: { ...OPEN, ask: ['exec:*', 'secret:*'] },
+      })
+      const makeHost = (ask: readonly string[]) =>
+        agent({
+          ...{ name: 'host', instructions: '', sources: { all: server() }, subagents: { child } },
+          model: scriptedModel([call, { calls: [{ name: 'child', input: { message: 'go' } }] }, 'Done.']),
+          grant: { ...OPEN, ask },
+        })
+      const runtime = openRuntime()
+      const byRule = await answering(runtime, runtime.run(makeHost([]), 'go'), { allow: false })
+      expect(byRule).toEqual([expect.stringMatching(/^exec:node .*: child asks for exec:\*; child asks for secret:\*$/)])
+      // A yes to what the host asks is no yes to what the child asks.
+      const byPerson = await answering(runtime, runtime.run(makeHost(['exec:*', 'secret:*']), 'go'), {})
+      expect(byPerson).toHaveLength(2)
+    },
+  )
+
+  test('a yes holds for a child that asks for no more than its host, while the server runs', async () => {
+    const word = mark()
+    const server = () => oddServer('x', { ...SECRETS, args: [word] })
+    const call = { calls: [{ name: 'all__echo', input: { message: 'x' } }] }
+    const child = agent({
+      ...{ name: 'child', instructions: '', model: scriptedModel([call, 'done']), sources: { all: server() } },
+      grant: OPEN,
+    })
+    const host = agent({
+      ...{ name: 'host', instructions: '', sources: { all: server() }, subagents: { child } },
+      model: scriptedModel([call, { calls: [{ name: 'child', input: { message: 'go' } }] }, 'Done.']),
+      grant: { ...OPEN, ask: ['exec:*', 'secret:*'] },
+    })
+    const runtime = openRuntime()
+    const run = runtime.run(host, 'go')
+    expect(await answering(runtime, run, {})).toHaveLength(1)
+    expect((await run.result).status).toBe('completed')
+  })
+
   test('where a rule allows the program, they are asked for by their names, once', async () => {
     const { who } = caller({ all: oddServer('x', SECRETS) }, [], { ...OPEN, ask: ['secret:*'] })
     const runtime = openRuntime()
