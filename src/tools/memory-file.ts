@@ -19,18 +19,26 @@ const ENDING = '.jsonl'
 /** Stores memories, one file of lines for each category, in a directory of the application. */
 export class MemoryFiles {
   private readonly directory: string
+  /** The folder of all owners. */
+  private readonly root: string
   private readonly inTurn: InTurn
 
-  constructor(directory: string, inTurn?: InTurn) {
+  constructor(directory: string, above?: MemoryFiles) {
     this.directory = directory
-    this.inTurn = inTurn ?? makeInTurn()
-    if (inTurn === undefined) ownFolder(directory, 'what agents remember')
+    this.root = above?.root ?? directory
+    this.inTurn = above === undefined ? makeInTurn() : (category, work) => above.inTurn(`${category}\n${directory}`, work)
+    if (above === undefined) this.withhold()
   }
 
   /** The memories of one owner alone, in a folder below this one. */
   within(folders: readonly string[]): MemoryFiles {
     const directory = path.join(this.directory, ...folders)
-    return new MemoryFiles(directory, (category, work) => this.inTurn(`${category}\n${directory}`, work))
+    return new MemoryFiles(directory, this)
+  }
+
+  /** The folder is known by its name before it is made, and then under every name that it is moved to. */
+  private withhold(): void {
+    ownFolder(this.root, 'what agents remember')
   }
 
   async categories(): Promise<string[]> {
@@ -50,6 +58,7 @@ export class MemoryFiles {
       const known = await this.read(category)
       if (known.some(({ text }) => text === memory.text)) return 'known'
       await mkdir(this.directory, { recursive: true, mode: 0o700 })
+      this.withhold()
       const categories = await this.categories()
       if (!categories.includes(category) && categories.length >= MOST_CATEGORIES) {
         throw new Error(`there are ${MOST_CATEGORIES} categories already: use one of them, or forget one`)

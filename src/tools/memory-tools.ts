@@ -3,6 +3,7 @@ import { nodeOs } from '../base/node-system.ts'
 import { type OptionRules, oneOf, readOptions, text } from '../base/options.ts'
 import { hasOwnFolder, OWNERS, type Owners, ownerFolder } from '../base/owner-folder.ts'
 import type { JsonSchema } from '../base/schema/schema.ts'
+import { ownFolder } from '../base/system/own-files.ts'
 import { markFacts, type OwnerStore, type Tool, type ToolContext, tool } from '../tool/tool.ts'
 import type { Memory, MemoryFiles } from './memory-file.ts'
 
@@ -74,6 +75,8 @@ export function memoryTools(options: MemoryToolsOptions = {}): Record<MemoryTool
 /** The memories of owners. They are deleted with their owner even where they are not used any more. */
 export function memoryStoreOf(options: MemoryToolsOptions): OwnerStore {
   const directory = directoryOf(options)
+  // Before the first call of a memory tool, other tools could read and write what later runs take for their own memory.
+  ownFolder(directory, 'what agents remember')
   const forget = async (owner: string) => {
     if (!hasOwnFolder(owner)) return 0
     const { eraseFolder } = await import('../files/erase-folder.ts')

@@ -203,6 +203,28 @@ describe.each(ways)('I11: the runtime’s own files in the workspace, with /proc
     expect((await world.files.list('/workspace')).entries).toEqual([])
   })
 
+  test('memories are not there before the first call of a memory tool, whether their folder is there or comes later', async () => {
+    const world = workspace()
+    const { folder } = world
+    const was = path.join(folder, 'was')
+    mkdirSync(was, { recursive: true })
+    writeFileSync(path.join(was, 'c.jsonl'), SECRET)
+    memoryTools({ directory: was })
+    await expectMissing(world, ['was', 'was/c.jsonl'])
+    const later = path.join(folder, 'deep', 'later')
+    const { memory_remember } = memoryTools({ directory: later })
+    await expect(world.files.write('/workspace/deep/later/c.jsonl', 'x')).rejects.toMatchObject({ code: 'not_found' })
+    expect(existsSync(later)).toBe(false)
+    const model = scriptedModel([
+      { calls: [{ name: 'memory_remember', input: { category: 'c', text: SECRET } }] },
+      'done',
+    ])
+    await createRuntime().run(agent({ name: 'a', instructions: '', model, tools: { memory_remember } }), 'go').result
+    await expectMissing(world, ['deep/later', 'deep/later/c.jsonl'])
+    renameSync(later, path.join(folder, 'moved'))
+    await expectMissing(world, ['moved', 'moved/c.jsonl'])
+  })
+
   test('an area that is such a folder has nothing in it, and says why', async () => {
     const folder = path.join(tempFolder(), 'store')
     const store = jsonStore(folder)

@@ -35,7 +35,7 @@ export function planAsk(draft: Draft, claim: Claim, ask: ApprovalRequest): void 
   const word = editedWord(node, ask)
   if (word !== undefined) return allowEdited(draft, node, { ask, word })
   const changes = changesOf(node, ask)
-  if (changes > MOST_CHANGES) return refuseChanged(draft, node, ask)
+  if (changes !== undefined && changes.count > MOST_CHANGES) return refuseChanged(draft, node, ask)
   const wakeAt = draft.now + APPROVAL_MS
   const { request, reason } = ask
   const approval = { ...ask, digest: digestOf(ask, ask.input), since: draft.now }
@@ -44,7 +44,7 @@ export function planAsk(draft: Draft, claim: Claim, ask: ApprovalRequest): void 
     engineId: null,
     startedAt: null,
     wakeAt,
-    metadata: { ...draft.node(node.id).metadata, approval, ...(changes === 0 ? {} : { changes }) },
+    metadata: { ...draft.node(node.id).metadata, approval, ...withChanges(node, ask, changes) },
   })
   pauseClocks(draft, node.turnId)
   draft.noteDue(wakeAt)
@@ -62,11 +62,31 @@ export function planAsk(draft: Draft, claim: Claim, ask: ApprovalRequest): void 
 /** How often a request may change after it was allowed: nobody is asked without end. */
 const MOST_CHANGES = 2
 
-/** Counts how often the node's request changed while a person was asked. */
-function changesOf({ metadata }: Node, { request, version }: ApprovalRequest): number {
-  const before = metadata['approval'] as Partial<ApprovalRequest> | undefined
-  const changes = typeof metadata['changes'] === 'number' ? metadata['changes'] : 0
-  return before?.request === request && before.version !== version ? changes + 1 : changes
+/** The version of a request that a person was asked about last, and how often it had changed by then. */
+type Changes = { readonly version: string; readonly count: number }
+
+/** Counts how often this request changed while a person was asked. Undefined for one that cannot change. */
+function changesOf(node: Node, ask: ApprovalRequest): Changes | undefined {
+  const { version } = ask
+  if (version === undefined) return undefined
+  const before = knownChanges(node)[subjectOf(ask)]
+  if (before === undefined) return { version, count: 0 }
+  return { version, count: before.version === version ? before.count : before.count + 1 }
+}
+
+function withChanges(node: Node, ask: ApprovalRequest, changes: Changes | undefined): Record<string, Json> {
+  return changes === undefined ? {} : { changes: { ...knownChanges(node), [subjectOf(ask)]: { ...changes } } }
+}
+
+/** Older rows have one number for all requests of a node: it begins anew. */
+function knownChanges({ metadata }: Node): Readonly<Record<string, Changes>> {
+  const known = metadata['changes']
+  return typeof known === 'object' && known !== null ? (known as never) : {}
+}
+
+/** What stays where a request changes: a server's name, else the arguments. Two servers on one host are two subjects. */
+function subjectOf({ request, place, start, input }: ApprovalRequest): string {
+  return hashOf([request, place ?? null, start === undefined ? input : start.name]).slice(0, 16)
 }
 
 function refuseChanged(draft: Draft, node: Node, { request }: ApprovalRequest): void {

@@ -340,6 +340,22 @@ describe('I2: a secret is decided with the start that it is for', () => {
     ])
   })
 
+  test('five servers on one host, and five that get one secret, are asked for one by one, and none counts as a change', async () => {
+    const names = ['a', 'b', 'c', 'd', 'e']
+    const far = names.map((name) => [name, mcpServer({ url: `http://127.0.0.1:9/${name}`, required: false })] as const)
+    const near = names.map((name) => [name, oddServer('x', { ...SECRETS, args: [name] })] as const)
+    for (const [sources, grant] of [
+      [far, { use: ['tool:*', 'net:*'], ask: ['net:*'] }],
+      [near, { ...OPEN, ask: ['secret:*'] }],
+    ] as const) {
+      const { who } = caller(Object.fromEntries<ReturnType<typeof mcpServer>>(sources), [], grant)
+      const runtime = openRuntime()
+      const run = runtime.run(who, 'go')
+      expect(await answering(runtime, run, {})).toHaveLength(5)
+      expect((await run.result).status).toBe('completed')
+    }
+  })
+
   test('I11 a host that a secret is part of is decided and shown after the secret', async () => {
     const names: Readonly<Record<string, string>> = { PLACE: 'http://127.0.0.1:9/mcp' }
     const server = mcpServer({
