@@ -12,7 +12,12 @@ export function plainEnvironment(): Record<string, string> {
 /** Our variables for a server that is not ours: only those that a program needs to start. */
 export function startEnvironment(): Record<string, string> {
   // Excludes a function that a shell has exported, because it is code.
-  return ours((name, value) => STARTING.test(name) && !value.startsWith('()') && !looksSecret(value))
+  return ours((name, value) => isStarting(name, value) && !value.startsWith('()') && !looksSecret(value))
+}
+
+/** An address of a proxy may hold a key before its host or behind it. */
+function isStarting(name: string, value: string): boolean {
+  return STARTING.has(name) || (PROXIES.test(name) && !/[@?#]/.test(value))
 }
 
 /**
@@ -55,8 +60,24 @@ function ours(isPassed: (name: string, value: string) => boolean): Record<string
 /** A program gets its own folder. */
 const FOLDERS: ReadonlySet<string> = new Set(['PWD', 'OLDPWD'])
 
-const STARTING =
-  /^(?:HOME|LOGNAME|USER|PATH|SHELL|TERM|LANG|LANGUAGE|LC_\w+|TZ|TMPDIR|NO_COLOR|XDG_\w+|(?:HTTPS?|ALL|NO)_PROXY|https?_proxy|all_proxy|no_proxy|SSL_CERT_(?:FILE|DIR)|NODE_EXTRA_CA_CERTS|__CF_USER_TEXT_ENCODING)$/
+/** Each by its whole name: another name of the same family may be a secret of somebody. */
+const STARTING: ReadonlySet<string> = new Set([
+  ...['HOME', 'LOGNAME', 'USER', 'PATH', 'SHELL', 'TERM', 'LANG', 'LANGUAGE', 'TZ', 'TMPDIR', 'NO_COLOR'],
+  ...['ALL', 'ADDRESS', 'COLLATE', 'CTYPE', 'IDENTIFICATION', 'MEASUREMENT', 'MESSAGES', 'MONETARY'].map(locale),
+  ...['NAME', 'NUMERIC', 'PAPER', 'TELEPHONE', 'TIME'].map(locale),
+  ...['CONFIG_HOME', 'CONFIG_DIRS', 'DATA_HOME', 'DATA_DIRS', 'STATE_HOME', 'CACHE_HOME', 'RUNTIME_DIR'].map(desktop),
+  ...['CURRENT_DESKTOP', 'SESSION_TYPE', 'SESSION_CLASS', 'SESSION_DESKTOP', 'SEAT', 'VTNR'].map(desktop),
+  ...['SSL_CERT_FILE', 'SSL_CERT_DIR', 'NODE_EXTRA_CA_CERTS', '__CF_USER_TEXT_ENCODING'],
+])
+const PROXIES = /^(?:(?:HTTPS?|ALL|NO)_PROXY|(?:https?|all|no)_proxy)$/
+
+function locale(name: string): string {
+  return `LC_${name}`
+}
+
+function desktop(name: string): string {
+  return `XDG_${name}`
+}
 
 /** How a program speaks and how long it waits. An account or an address is more than data: it says where the work goes. */
 const DATA_NAME =

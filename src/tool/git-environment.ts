@@ -60,7 +60,7 @@ export const REMAINING: readonly string[] = Object.freeze([
 export async function withNeutralGit(env: Environment): Promise<Environment> {
   const given = settingsIn(env)
   // A variable named after a key is withheld from programs like a key, and so half of the user's settings would be.
-  const own = settingsIn(process.env).filter((one) => isNeutral(one) && !given.some((other) => isSame(one, other)))
+  const own = settingsIn(process.env).filter((one) => isPassedOn(one) && !given.some((other) => isSame(one, other)))
   const settings = [...NEUTRAL, ...(await userSettings()), ...own, ...given]
   const written = settings.flatMap(([key, value], at): Setting[] => [
     [`GIT_CONFIG_KEY_${at}`, key],
@@ -97,6 +97,15 @@ const KEYS: ReadonlySet<string> = new Set(NEUTRAL.map(([key]) => key.toLowerCase
 function isNeutral([key]: Setting): boolean {
   return KEYS.has(key.toLowerCase()) || /^credential\..+\.helper$/i.test(key)
 }
+
+/** A setting of the user that every program may get: it holds no secret, and no script, in which one could stand in any form. */
+function isPassedOn(setting: Setting): boolean {
+  const [, value] = setting
+  return isNeutral(setting) && !looksSecret(value) && !SCRIPT.test(value)
+}
+
+/** `!gh auth git-credential` is a command; `!f() { echo password=abc; }; f` is a script. */
+const SCRIPT = /^\s*!.*[;|&(){}<>=%`\n]/s
 
 let asked: Promise<readonly Setting[]> | undefined
 
@@ -139,7 +148,7 @@ function readSettings(printed: string): readonly Setting[] {
     const end = text.indexOf('\n')
     const setting: Setting = end < 0 ? [text, 'true'] : [text.slice(0, end), text.slice(end + 1)]
     const isOfUser = scope === 'system' || scope === 'global'
-    if (isOfUser && isNeutral(setting) && !isInRepository(setting) && !looksSecret(setting[1])) found.push(setting)
+    if (isOfUser && isPassedOn(setting) && !isInRepository(setting)) found.push(setting)
   }
   return found
 }

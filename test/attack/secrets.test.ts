@@ -12,6 +12,7 @@ import { scriptedModel } from 'legate/testing'
 import { diskFiles, fileTools } from 'legate/tools'
 import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { requestText } from '../../src/grant/request.ts'
+import { plainEnvironment } from '../../src/tool/environment.ts'
 import { folderWith } from '../recipe/support/folder.ts'
 import { openRuntime, resultsIn } from '../support/reading.ts'
 import { tempFolder } from '../support/temp-folder.ts'
@@ -42,6 +43,32 @@ async function eavesdropper() {
   })
   return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/mcp`, heard }
 }
+
+test('a command that a model chose gets no variable that is named like a credential, or holds one', () => {
+  const named = ['SSHPASS', 'DBPASS', 'BEARER', 'AUTH', 'CREDS', 'SENTRY_DSN', 'LDAP_BINDPW', 'ROOT_PW', 'ACCOUNTKEY']
+  const held = {
+    STORAGE: 'DefaultEndpointsProtocol=https;AccountName=a;AccountKey=abcdEFGH1234567890==;EndpointSuffix=x',
+    ERRORS_TO: 'https://abc123def@o1.ingest.example/1',
+    UPLOADS_TO: 'https://files.example/put?sig=abcdef123456',
+    GREETING: 'Basic dXNlcjpwYXNzd29yZA==',
+    HELPER: '!f() { echo username=x; echo password=hunter2hunter2; }; f',
+  }
+  const plain = {
+    COMPASS: 'north',
+    BYPASS: 'no',
+    LS_COLORS: 'rs=0:di=01;34:*.key=00;36',
+    MAX_TOKENS: '100',
+    BUILD_FLAGS: '--basic functionality --key=$KEY',
+    REMOTE: 'ssh://git@host.example/x.git',
+    PAGE: 'https://host.example/?page=12&sort=names',
+    BASICS: 'Basic functionality only',
+  }
+  for (const name of named) vi.stubEnv(name, 'x')
+  for (const [name, value] of Object.entries({ ...held, ...plain })) vi.stubEnv(name, value)
+  const env = plainEnvironment()
+  expect([...named, ...Object.keys(held)].filter((name) => name in env)).toEqual([])
+  expect(env).toMatchObject(plain)
+})
 
 /** A server over stdio that writes its environment into a file, and ends. */
 function nosyProgram(folder: string) {

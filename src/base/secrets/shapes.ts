@@ -35,11 +35,23 @@ const PART_OF_WORD = /[\w.~/*-]/
 /** `//a@` */
 const SHORTEST = 4
 
-/** True where the value holds a key or the password of an address. */
+/**
+ * True where the value holds a key, what a web address names before its host, a value behind a name such as `AccountKey=`, or
+ * a header that proves who asks.
+ */
 export function looksSecret(value: string): boolean {
-  if ([PASSWORD, DATABASE, HOOKS, PRIVATE_KEY, ...KEYS].some((shape) => value.search(shape) !== -1)) return true
+  const shapes = [PASSWORD, WEB_USER, SCHEME, DATABASE, HOOKS, PRIVATE_KEY, ...KEYS]
+  if (shapes.some((shape) => value.search(shape) !== -1)) return true
+  if (Array.from(value.matchAll(NAMED_PART)).some(([, name = '']) => isSecretName(name))) return true
   return Array.from(value.matchAll(WEB_TOKEN)).some(([, rest]) => rest !== undefined)
 }
+
+/** `https://token@host`: the user of a web address is mostly a key. */
+const WEB_USER = /(?:https?|socks\w{0,3}):\/\/[^\s/?#"'@:]{1,2000}@/i
+/** `Basic dXNlcjpwYXNz`: behind the word comes no word of a language. */
+const SCHEME = /\b(?:Bearer|Basic)\s{1,5}(?=[-_.~+/A-Za-z]{0,2000}[\d=])[-_.~+/=A-Za-z0-9]{8,}/i
+/** A part of a connection string, a query, or a script. A reference such as `$NAME` is no value. */
+const NAMED_PART = /(?:^|[?&;,\s])([A-Za-z_][\w.-]{0,60})=([^&;,\s"'$][^&;,\s"']{5,})/g
 
 /** `password: "abc"`, also where the quotes are escaped. */
 const QUOTED =
@@ -124,9 +136,11 @@ function isSecretWord(word: string): boolean {
 /** Variables of shells that hold directories. */
 const PLACES: ReadonlySet<string> = new Set(['PWD', 'OLDPWD'])
 const WORDS: ReadonlySet<string> = new Set([
-  ...['KEY', 'KEYS', 'PASS', 'PWD', 'PAT', 'AUTH', 'AUTHORIZATION', 'COOKIE', 'COOKIES', 'JWT', 'SIG', 'SIGNATURE'],
+  ...['KEY', 'KEYS', 'PASS', 'PWD', 'PW', 'PAT', 'AUTH', 'AUTHORIZATION', 'BEARER', 'COOKIE', 'COOKIES', 'JWT'],
+  ...['SIG', 'SIGNATURE', 'CRED', 'CREDS', 'DSN'],
 ])
 /** Words that are long enough to mean a secret inside of a longer word, as in `PGPASSWORD`; `MAX_TOKENS` is a number. */
-const PARTS = /PASSW(?:OR)?D|PASSPHRASE|SECRET|TOKEN(?!S|IZ)|CREDENTIAL|(?:API|ACCESS|PRIVATE|SSH)KEYS?$/
+const PARTS =
+  /PASSW(?:OR)?D|PASSPHRASE|SECRET|TOKEN(?!S|IZ)|CREDENTIAL|(?:API|ACCESS|ACCOUNT|PRIVATE|SSH)KEYS?$|^(?:SSH|DB|PG|SQL|MYSQL|REDIS|LDAP|BIND|SMTP|MAIL|FTP|ROOT|ADMIN|USER)P(?:ASS|W)$/
 /** Session variables of password managers. */
 const SESSIONS = /^(?:BW|OP)_SESSION/

@@ -395,13 +395,15 @@ const OF_GIT = /^GIT_(?:CONFIG_(?:COUNT|KEY_\d+|VALUE_\d+)|PROXY_COMMAND)$/
 const CREDENTIALS = {
   npm_config__authToken: 'npm-auth-value',
   PIP_INDEX_URL: 'https://me:pip-value@pypi.example.com/simple',
-  GIT_CONFIG_VALUE_0: 'https://x:git-value@github.com/',
   DATABASE_URL: 'postgres://me:database-value@db/app',
   SMTP_PASS: 'smtp-pass-value',
   GITHUB_PAT: 'github-pat-value',
   DEPLOY_TOKEN: 'deploy-token-value',
   SENTRY: 'ghp_0123456789abcdefghijABCDEFGHIJ0123',
   HTTPS_PROXY: 'http://me:proxy-value@proxy:3128',
+  https_proxy: 'http://user-value@proxy:3128',
+  XDG_API_TOKEN: 'xdg-value',
+  LC_SECRET: 'lc-value',
 }
 
 describe('the environment of a program that is not ours', () => {
@@ -411,7 +413,17 @@ describe('the environment of a program that is not ours', () => {
     }
     vi.stubEnv('HTTP_PROXY', 'http://proxy:3128')
     vi.stubEnv('LC_TIME', 'C')
+    // A command of the shell gets these: nothing says that they are secrets.
+    vi.stubEnv('XDG_NOTE', 'xdg-note-value')
+    vi.stubEnv('ALL_PROXY', 'http://proxy:3128/?ticket=query-value')
     vi.stubEnv('LEGATE_TEST_HARMLESS', 'a word')
+    const helpers = ['!f() { echo username=x; echo password=git-script-value; }; f', '!printf "password=%s" git-printf-value']
+    const settings = [...helpers, 'https://x:git-url-value@x.example', '!gh auth git-credential']
+    vi.stubEnv('GIT_CONFIG_COUNT', String(settings.length))
+    for (const [at, value] of settings.entries()) {
+      vi.stubEnv(`GIT_CONFIG_KEY_${at}`, 'credential.https://x.example.helper')
+      vi.stubEnv(`GIT_CONFIG_VALUE_${at}`, value)
+    }
     const { shown } = await results('x', ['env'])
     const env = JSON.parse(shown[0]?.content ?? '{}') as Record<string, string>
     // PWD is of the shell that starts it.
@@ -425,6 +437,7 @@ describe('the environment of a program that is not ours', () => {
         .filter((name) => name in CREDENTIALS || !needed.test(name)),
     ).toEqual([])
     expect(JSON.stringify(env)).not.toMatch(/-value|ghp_/)
+    expect(Object.values(env)).toContain('!gh auth git-credential')
   })
 
   test('I11 where a program is loaded from is part of what is decided and shown', async () => {
