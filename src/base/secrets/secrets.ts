@@ -12,7 +12,8 @@ export function withoutSecrets(text: string, secrets: readonly string[]): string
 
 /** A shorter value would match everywhere. */
 const SHORTEST = 6
-const LONGEST = 8_192
+/** A longer secret, such as a file of keys, is found by pieces that lie side by side: all of it, or all but the edges of a part. */
+const LONG = 8_192
 /** Pieces of a secret of this length are removed wherever they stand; shorter ones may be words. */
 const PIECE = 12
 
@@ -67,7 +68,7 @@ export class Secrets {
 /** The secret as it is, and as URLs, JSON and base64 write it. */
 function formsOf(secret: string): string[] {
   const plain = secret.trim()
-  if (plain.length < SHORTEST || plain.length > LONGEST) return []
+  if (plain.length < SHORTEST) return []
   const coded = [0, 1, 2].map((offset) => base64Of(plain, offset))
   const urlSafe = coded.map((form) => form.replaceAll('+', '-').replaceAll('/', '_'))
   const written = [plain, encodeURIComponent(plain.toWellFormed()), JSON.stringify(plain).slice(1, -1)]
@@ -104,7 +105,10 @@ function piecesOf(form: string): string[] {
   const bare = withoutBlanks(form, 0)
   if (bare.length < SHORTEST) return []
   if (bare.length <= PIECE || ADDRESS.test(bare)) return [bare]
-  return Array.from({ length: bare.length - PIECE + 1 }, (_, from) => bare.slice(from, from + PIECE))
+  const last = bare.length - PIECE
+  const step = bare.length > LONG ? PIECE : 1
+  const count = Math.floor(last / step) + 1
+  return [...Array.from({ length: count }, (_, at) => bare.slice(at * step, at * step + PIECE)), bare.slice(last)]
 }
 
 const ADDRESS = /^[\w+.-]+:\/\/|^(?:~|\.{0,2})\/[^/]+\//
