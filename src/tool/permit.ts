@@ -10,6 +10,7 @@
 import { messageOf } from '../base/error.ts'
 import { sha256 } from '../base/hash.ts'
 import { canonicalJson, type Json, toJson } from '../base/json.ts'
+import { SECRET_MARK } from '../base/secrets/shapes.ts'
 import { askLayer, type Decision, decide } from '../grant/decide.ts'
 import type { Layer } from '../grant/grant.ts'
 import { refusalOf } from '../grant/refusal.ts'
@@ -89,7 +90,7 @@ function isLate(request: Request): boolean {
 function refuseTogether(asker: Requester, { requests, input, words }: Together): Refusal | undefined {
   const decided = requests.map((request) => ({ request, decision: decide(asker.layers, request) }))
   const denied = decided.filter(({ decision }) => decision.verdict === 'deny')
-  if (denied.length > 0) return { verdict: 'deny', reason: refusalOf(asker.layers, denied) }
+  if (denied.length > 0) return { verdict: 'deny', reason: withoutHosts(refusalOf(asker.layers, denied), denied) }
   const [main, ...others] = decided.filter(({ decision }) => decision.verdict === 'ask')
   if (main === undefined) return undefined
   const also = others.map(({ request }) => requestText(request))
@@ -102,6 +103,11 @@ function refuseTogether(asker: Requester, { requests, input, words }: Together):
   if (answer !== undefined && (answer.verdict === 'deny' || !words.isAllowed(answer.ask, keys))) return answer
   words.heard(keys)
   return undefined
+}
+
+/** Models and logs get refusals. A host that a secret is part of has a mark there. */
+function withoutHosts(text: string, denied: readonly { readonly request: Request }[]): string {
+  return denied.reduce((left, { request }) => (isLate(request) ? left.replaceAll(request.name, SECRET_MARK) : left), text)
 }
 
 /** The layers that ask for a request, with the rule of each. */

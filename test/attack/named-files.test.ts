@@ -1,4 +1,4 @@
-import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
+import { linkSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { agent, createRuntime, type Json } from 'legate'
 import { discover, discoverSkills, type OpenOptions, openSubagents, recipeAgent } from 'legate/recipe'
@@ -182,7 +182,10 @@ describe('I11: what a recipe names is in its folder', () => {
 
     expect((await run('beside.txt')).seen).toContain('Do beside')
     expect((await run('a.txt')).seen).toContain('Do of the workspace')
-    for (const doc of [`${top}/secret.txt`, '../../secret.txt', '/etc/passwd', '.env']) {
+    // A second name beside the recipe of a file elsewhere, and one in the workspace.
+    linkSync(path.join(top, 'secret.txt'), path.join(project, 'recipes/hard.txt'))
+    linkSync(path.join(top, 'secret.txt'), path.join(project, 'second.txt'))
+    for (const doc of [`${top}/secret.txt`, '../../secret.txt', '/etc/passwd', '.env', 'hard.txt', 'second.txt']) {
       const { seen } = await run(doc)
       expect(seen).toContain('Failed to read parameter file')
       expect(seen).not.toContain(CANARY)

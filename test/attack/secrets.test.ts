@@ -6,7 +6,7 @@ import type { AddressInfo } from 'node:net'
 import path from 'node:path'
 import { agent, createRuntime, type Grant, type Json, type Runtime, tool } from 'legate'
 import { mcpServer } from 'legate/mcp'
-import { openSubagents, type RecipeAgentOptions, recipeAgent } from 'legate/recipe'
+import { loadDefinition, openSubagents, type RecipeAgentOptions, recipeAgent } from 'legate/recipe'
 import { sqliteStore } from 'legate/store/sqlite'
 import { scriptedModel } from 'legate/testing'
 import { diskFiles, fileTools } from 'legate/tools'
@@ -138,6 +138,24 @@ describe('I11: a definition that a model wrote gets no secret of this process', 
       expect(told).not.toContain(VALUE)
     }
     expect(heard.join()).not.toContain(VALUE)
+  })
+
+  test('a value that a model gives chooses no secret, also of a file that it cannot write', async () => {
+    const extension = (keys: string) => `{ type: stdio, name: s, cmd: node, args: [x.mjs], env_keys: ${keys} }`
+    const parameter = `parameters:\n  - { key: cmd, input_type: string, requirement: required, description: d }\n`
+    const written = (keys: string, more = '') => recipeOf(extension(keys), `${more}${parameter}`)
+    const folder = folderWith({
+      'plain.yaml': recipeOf(extension('[LEGATE_CANARY]')),
+      'whole.yaml': written('["{{ cmd }}"]'),
+      'part.yaml': written('["LEGATE_{{ cmd }}"]'),
+      'set.yaml': written('["{% set x = cmd %}{{ x }}"]'),
+      'around.yaml': written('["{{ cmd }}"]').replace(/ {2}- \{.*type: stdio.*\n/, '{% if true %}\n$&{% endif %}\n'),
+    })
+    const read = (name: string) =>
+      loadDefinition(path.join(folder, name), { parameters: { cmd: 'LEGATE_CANARY' }, mode: 'lenient' })
+    await expect(read('plain.yaml')).resolves.toMatchObject({ extensions: [{ envKeys: ['LEGATE_CANARY'] }] })
+    for (const name of ['whole.yaml', 'part.yaml', 'set.yaml', 'around.yaml'])
+      await expect(read(name), name).rejects.toThrow(/env_keys\[0\]: a template may not choose it/)
   })
 
   test.each<[string, (url: string) => string]>([

@@ -153,13 +153,16 @@ interface SourceFile {
   readonly inside: { readonly folder?: string }
 }
 
-/** Reads a file parameter: beside the recipe if the recipe names it, else among the runtime's files. */
+/**
+ * Reads a file parameter: beside the recipe if the recipe names it, else among the runtime's files. A second name beside the recipe
+ * may be one of a file elsewhere.
+ */
 async function readValue(named: string, { inside: { folder } }: SourceFile, others: SourceOptions): Promise<string> {
   try {
     if (folder !== undefined)
-      return await readText(path.resolve(folder, named), { inside: folder, isKept: others.isKept })
+      return await readText(path.resolve(folder, named), { inside: folder, isKept: others.isKept, hasOneName: true })
   } catch {
-    // The file does not exist.
+    // No such file can be read there.
   }
   return others.readFile(named)
 }

@@ -352,7 +352,7 @@ function required(fields: Fields, key: string): readonly string[] {
 function environment(fields: Fields, report: NoticeReport) {
   return {
     envs: allowedEnvironment(fields.textMap('envs'), { fields, report }),
-    envKeys: fields.texts('env_keys') ?? [],
+    envKeys: fields.writtenTexts('env_keys'),
     timeoutSeconds: fields.wholeNumber('timeout', 'u64'),
   }
 }

@@ -107,6 +107,16 @@ export class Fields {
     return items.flatMap((item) => item.ownText() ?? [])
   }
 
+  /** Reads a list of words that only the author of the file may choose. One with a template is refused and left out. */
+  writtenTexts(key: string): readonly string[] {
+    return (this.list(key) ?? []).flatMap((item) => {
+      if (item.tree?.kind !== 'leaf' || item.tree.isTemplated !== true) return item.ownText() ?? []
+      const message = `${item.path}: a template may not choose it: whoever gives the value would`
+      this.report.error({ code: 'template', message, line: item.tree.line, hint: 'Write the name itself.' })
+      return []
+    })
+  }
+
   /** Reads a map from names to texts, such as `envs`. */
   textMap(key: string): Readonly<Record<string, string>> {
     const fields = this.map(key)

@@ -6,13 +6,13 @@
 
 import { InputError } from '../../base/error.ts'
 
-/** All of a hash: who may write two requests beforehand finds two with the same beginning. */
-const FORM = /^[0-9a-f]{64}$/i
+/** All of a hash, as it is shown: who may write two requests beforehand finds two with the same beginning. */
+const FORM = /^[0-9a-f]{64}$/
 
 /** Does `seen` name the request with this hash? Throws an InputError for what is no whole hash. */
 export function isSeen(hash: string, seen: string): boolean {
   requireSeen(seen)
-  return hash === seen.toLowerCase()
+  return hash === seen
 }
 
 /** Throws an InputError where a word does not name what was seen. */

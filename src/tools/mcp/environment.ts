@@ -3,7 +3,7 @@ import { isSecretName } from '../../base/secrets/shapes.ts'
 import type { ProgramVariable, Request } from '../../grant/request.ts'
 import { isDisallowedVariable, isLoadingVariable, programVariables, startEnvironment } from '../../tool/environment.ts'
 import type { SourceOrigin } from '../../tool/source.ts'
-import type { ServerSettings } from './options.ts'
+import { hostOf, type ServerSettings } from './options.ts'
 
 /**
  * The environment of a server's process: variables it needs to start, and its secrets. Those that its definition sets are part
@@ -163,7 +163,10 @@ function namedSecrets(settings: ServerSettings): string[] {
   const sent = Object.entries(headers).map(([name, value]) => [name, full(value)] as const)
   const address = full(url ?? '')
   const asked = URL.canParse(address) ? [...new URL(address).searchParams] : []
+  const host = hostOf(address)
   return [
+    // An address has its host in lower case, and so have errors about it.
+    ...(host === undefined || host === hostOf(withoutValues(url ?? '', settings)) ? [] : [host]),
     ...[...sent, ...Object.entries(env), ...asked].flatMap(([name, value]) =>
       isSecretName(name) ? partsOf(value) : [],
     ),

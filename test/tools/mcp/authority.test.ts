@@ -377,6 +377,25 @@ describe('I2: a secret is decided with the start that it is for', () => {
     expect((await run.result).status).toBe('completed')
   })
 
+  test('I11 what refuses a host that a secret is part of, and what tells that it cannot be reached, does not show it', async () => {
+    const place = 'Tenant-abc123XYZ789'
+    const server = mcpServer({
+      ...{ url: `https://$${'{'}PLACE}.invalid/mcp`, envKeys: ['PLACE'], secrets: () => place },
+      required: false,
+    })
+    for (const net of [[], ['net:*']]) {
+      const { who, model } = caller({ far: server }, [], { use: ['tool:*', ...net] })
+      const runtime = openRuntime()
+      const run = runtime.run(who, 'go')
+      const shown = JSON.stringify([await eventsOf(run), await run.result, model.requests]).toLowerCase()
+      expect(shown).toContain('are not available')
+      expect(shown).toContain('***')
+      for (let from = 0; from + 8 <= place.length; from++) {
+        expect(shown).not.toContain(place.toLowerCase().slice(from, from + 8))
+      }
+    }
+  })
+
   test('a secret with a default that is not set is no secret, and it is not passed if it is set afterwards', async () => {
     const values: Record<string, string> = {}
     const options = { envFrom: { MODE: `$${'{'}LATE:-plain}` }, secrets: (name: string) => values[name] }
