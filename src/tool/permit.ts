@@ -107,7 +107,10 @@ function refuseTogether(asker: Requester, { requests, input, words }: Together):
 
 /** Models and logs get refusals. A host that a secret is part of has a mark there. */
 function withoutHosts(text: string, denied: readonly { readonly request: Request }[]): string {
-  return denied.reduce((left, { request }) => (isLate(request) ? left.replaceAll(request.name, SECRET_MARK) : left), text)
+  return denied.reduce(
+    (left, { request }) => (isLate(request) ? left.replaceAll(request.name, SECRET_MARK) : left),
+    text,
+  )
 }
 
 /** The layers that ask for a request, with the rule of each. */

@@ -26,7 +26,8 @@ export class MemoryFiles {
   constructor(directory: string, above?: MemoryFiles) {
     this.directory = directory
     this.root = above?.root ?? directory
-    this.inTurn = above === undefined ? makeInTurn() : (category, work) => above.inTurn(`${category}\n${directory}`, work)
+    this.inTurn =
+      above === undefined ? makeInTurn() : (category, work) => above.inTurn(`${category}\n${directory}`, work)
     if (above === undefined) this.withhold()
   }
 

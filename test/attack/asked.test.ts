@@ -21,7 +21,11 @@ const asked: PendingApproval = {
   path: ['lead', 'writer\u202e'],
   request: `exec:${HOSTILE} ${TAIL}`,
   tool: 'shell',
-  input: { argv: ['sh', '-c', HOSTILE], cwd: '/workspace/\u202ehidden', [`k\u200b${TAIL}`]: `${'x'.repeat(900)}${TAIL}` },
+  input: {
+    argv: ['sh', '-c', HOSTILE],
+    cwd: '/workspace/\u202ehidden',
+    [`k\u200b${TAIL}`]: `${'x'.repeat(900)}${TAIL}`,
+  },
   seen: 'f'.repeat(64),
   reason: `the grant of "writer\u202e" asks for exec:*`,
   required: false,

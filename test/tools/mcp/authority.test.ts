@@ -271,7 +271,9 @@ describe('I2: a secret is decided with the start that it is for', () => {
         })
       const runtime = openRuntime()
       const byRule = await answering(runtime, runtime.run(makeHost([]), 'go'), { allow: false })
-      expect(byRule).toEqual([expect.stringMatching(/^exec:node .*: child asks for exec:\*; child asks for secret:\*$/)])
+      expect(byRule).toEqual([
+        expect.stringMatching(/^exec:node .*: child asks for exec:\*; child asks for secret:\*$/),
+      ])
       // A yes to what the host asks is no yes to what the child asks.
       const byPerson = await answering(runtime, runtime.run(makeHost(['exec:*', 'secret:*']), 'go'), {})
       expect(byPerson).toHaveLength(2)

@@ -417,7 +417,10 @@ describe('the environment of a program that is not ours', () => {
     vi.stubEnv('XDG_NOTE', 'xdg-note-value')
     vi.stubEnv('ALL_PROXY', 'http://proxy:3128/?ticket=query-value')
     vi.stubEnv('LEGATE_TEST_HARMLESS', 'a word')
-    const helpers = ['!f() { echo username=x; echo password=git-script-value; }; f', '!printf "password=%s" git-printf-value']
+    const helpers = [
+      '!f() { echo username=x; echo password=git-script-value; }; f',
+      '!printf "password=%s" git-printf-value',
+    ]
     const settings = [...helpers, 'https://x:git-url-value@x.example', '!gh auth git-credential']
     vi.stubEnv('GIT_CONFIG_COUNT', String(settings.length))
     for (const [at, value] of settings.entries()) {
