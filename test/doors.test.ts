@@ -369,6 +369,8 @@ const WITHOUT_OPTIONS: readonly string[] = [
     'lookWith',
     'seenOf',
   ],
+  // They make texts of what their types describe.
+  ...['askedText', 'callText', 'wantedText'],
   ...['toolFunc', 'useTool', 'useTools'],
   ...['forgetBetweenNodes', 'scriptedModel', 'startCounter', 'tellTest', 'workerRole'],
   // Grants and layers are values that are checked where they are given to an agent or a runtime.

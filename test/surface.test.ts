@@ -87,9 +87,10 @@ const surface: Readonly<Record<string, Door>> = {
       'Telemetry ToolCommand ToolResult Vocabulary',
   },
   'legate/rows': {
-    values: 'DURABLE_EVENTS ERROR_CODES LIVE_EVENTS STATUSES look lookWith openTopRuns seenOf',
+    values:
+      'DURABLE_EVENTS ERROR_CODES LIVE_EVENTS STATUSES askedText callText look lookWith openTopRuns seenOf wantedText',
     types:
-      'AgentInfo ApprovalsQuery AuditOptions AuditReport Block ChangePage Commit CompletedOutcome ' +
+      'AgentInfo ApprovalsQuery AskedFacts AuditOptions AuditReport Block ChangePage Commit CompletedOutcome ' +
       'CompressOptions Conversation ConversationHistory ConversationInfo ConversationTree CopyOptions CopyReport DayUsage ' +
       'DaysQuery DirectInput DirectMessage DurableEvent Engine EngineFactory EngineOptions ' +
       'EventsOptions Finding FindingType ForgottenOwner Fork ForkOptions FoundIds GraphData GraphEdge ' +
@@ -168,7 +169,9 @@ const surface: Readonly<Record<string, Door>> = {
       'ValidationResult',
   },
   'legate/client': {
-    values: 'ClientError approvalsOf connect emptyTree nodeOf nodesOf questionsOf reduceTree runOf treeOf usagesOf',
+    values:
+      'ClientError approvalsOf connect emptyTree nodeOf nodesOf questionsOf reduceTree runOf treeOf usagesOf ' +
+      'visible visibleLines',
     types:
       'Answers CallOptions ChangeAnswer ClientStreamOptions ConnectOptions ConversationAnswer ConversationClient ' +
       'EventsPageQuery EventsQuery FeedItem FeedOptions FeedPlace FromQuery KeptOwner LegateClient LimitQuery MadeWebhook ' +

@@ -1,3 +1,11 @@
+// Texts for people: characters that cannot be seen, cuts in linear time, and places in a value.
+//
+// Owns:      which characters count as invisible, and how each is written out.
+// Called by: whatever shows foreign text to a person: requests, errors, rules, the terminal, editors, the page.
+// Must stay true (I11):
+//   - `visible` and `visibleLines` leave no invisible character as it is, and drop none.
+//   - All of it takes linear time, whatever the text.
+
 /**
  * Gives a text on one line in which every character is visible: controls, line breaks, marks that change the direction,
  * unusual blanks and characters of no width appear as in JSON, such as `\n` and `\u009b`. Nothing is left out.
