@@ -63,7 +63,9 @@ export function answerSchemas(answers, { checker, isOurs }) {
   function unionSchema(type) {
     // A union of named unions keeps their names.
     const { types } = type.origin?.isUnion() ? type.origin : type
-    const members = types.filter(({ flags }) => (flags & ts.TypeFlags.Undefined) === 0)
+    // JSON has neither. A symbol would be written with a number of the compiler, which changes with any other type.
+    const none = ts.TypeFlags.Undefined | ts.TypeFlags.ESSymbolLike
+    const members = types.filter(({ flags }) => (flags & none) === 0)
     const literals = members.filter((one) => one.isLiteral()).map(({ value }) => value)
     const others = members.filter((one) => !one.isLiteral())
     const isFlag = others.filter(({ flags }) => (flags & ts.TypeFlags.BooleanLiteral) !== 0).length === 2

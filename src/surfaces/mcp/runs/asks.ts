@@ -18,7 +18,7 @@ export type Ask =
 /** A word on one node. */
 export type AskWord = Parameters<ScopedRuntime['answer']>[1]
 
-const LONGEST_TEXT = 8_000
+const LONGEST_TEXT = 4_000
 
 /** The key of a request: its node, and the hash of what it asks. */
 function askKey({ of }: Ask): string {
