@@ -156,7 +156,7 @@ export interface CallGrant {
    * The file that a person at a terminal has named for this run: what it says to run without asking counts. Left out where a
    * program starts the command in a folder that somebody else may have filled: an editor, a client, a supervisor.
    */
-  readonly named?: Pick<AgentFile, 'grant'>
+  readonly named?: Pick<AgentFile, 'freed'>
   readonly allow?: readonly string[]
   readonly deny?: readonly string[]
 }
