@@ -1,17 +1,18 @@
 // The page: who we are first, then the shell, then the page of the place.
 
 import { lazy, type ReactNode, Suspense, useEffect } from 'react'
-import { client, hasToken, namedRun, useSession } from './data/client.ts'
+import { client, hasToken, namedRun, useOfferedToken, useSession } from './data/client.ts'
 import { beginFeed, restWhileHidden, stopFeed } from './data/feed.ts'
 import { reload } from './data/request.ts'
 import { navigate, pathOfRun, type Route, routeOf, usePlace } from './data/router.ts'
 import { useServerInfo } from './data/server.ts'
 import { isFile } from './file/answers.ts'
 import { InboxPage } from './pages/inbox/inbox-page.tsx'
+import { Boundary } from './parts/boundary.tsx'
 import { Hero, HomeLink, Problem, SkeletonPage } from './parts/states.tsx'
 import { say } from './parts/toast.tsx'
 import { Shell } from './shell/shell.tsx'
-import { TokenPage } from './shell/token-page.tsx'
+import { OfferPage, TokenPage } from './shell/token-page.tsx'
 
 const ThreadPage = lazy(async () => ({ default: (await import('./pages/thread/thread-page.tsx')).ThreadPage }))
 const GraphPage = lazy(async () => ({ default: (await import('./pages/graph/graph-page.tsx')).GraphPage }))
@@ -22,11 +23,12 @@ const OpsPage = lazy(async () => ({ default: (await import('./pages/ops/ops-page
 
 export function App(): ReactNode {
   const session = useSession()
+  const offered = useOfferedToken()
   const info = useServerInfo()
   const { path } = usePlace()
   const isReady = info.value !== undefined
   // Whoever has a token most likely has the right one: nothing waits for the server to say so.
-  const isShown = isReady || hasToken()
+  const isShown = offered === null && (isReady || hasToken())
   useEffect(() => {
     if (!isShown) return
     beginFeed()
@@ -34,6 +36,7 @@ export function App(): ReactNode {
     if (namedRun !== null) openRun(namedRun)
     return stopFeed
   }, [isShown])
+  if (offered !== null) return <OfferPage token={offered} />
   if (session === 'no-token' || session === 'refused') return <TokenPage session={session} />
   if (info.value === undefined && info.error !== null) {
     return (
@@ -47,7 +50,9 @@ export function App(): ReactNode {
     <Shell route={route}>
       {isShown ? (
         <Suspense fallback={<SkeletonPage />}>
-          <Page route={route} />
+          <Boundary key={path} what="This page">
+            <Page route={route} />
+          </Boundary>
         </Suspense>
       ) : (
         <SkeletonPage />

@@ -9,10 +9,12 @@ import { StrictMode } from 'react'
 import { createRoot } from 'react-dom/client'
 import { App } from './app.tsx'
 import { listenToKeys } from './data/keys.ts'
+import { listenToPresence } from './data/present.ts'
 import { applyTheme } from './data/theme.ts'
 
 applyTheme()
 listenToKeys()
+listenToPresence()
 const place = document.getElementById('root')
 if (place !== null) {
   createRoot(place).render(

@@ -294,11 +294,10 @@ function placeOf(tree: TreeReader, { keyed, hostTurnId, hostConversationId }: Li
 }
 
 function asked(node: Node, now: number): ReasonText {
-  const { request, reason, since, digest } = approvalOf(node)
-  const short = node.id.slice(-8)
+  const { request, reason, since } = approvalOf(node)
   const text = `${callOf(node)} waits for a person since ${spanOf(now - since)} (${request}; ${reason}).`
-  const answer = `${short} --seen ${digest}`
-  return ['approval', text, `legate approve ${answer}, or legate deny ${answer}`]
+  // The words are cut: the hash stands where the whole request does.
+  return ['approval', text, `legate approvals ${node.id.slice(-8)}`]
 }
 
 function doubt(node: Node): ReasonText {

@@ -237,11 +237,14 @@ export const COMMANDS: readonly CliCommand[] = [
   },
   {
     name: 'approvals',
-    usage: '[--json]',
+    usage: '[ID] [--json]',
     summary: 'list what waits for a person, in all runs',
     options: [JSON_LINES],
-    examples: [['legate approvals', 'who asks, for what, by which rule, since when, and how to answer']],
-    takes: [0, 0],
+    examples: [
+      ['legate approvals', 'who asks, for what, by which rule, since when, and how to answer'],
+      ['legate approvals 5ab9c1d0', 'one request'],
+    ],
+    takes: [0, 1],
     load: async () => (await import('./commands/look/approvals.ts')).approvals,
   },
   {

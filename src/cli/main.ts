@@ -15,7 +15,7 @@ import { helpText } from './commands/help.ts'
 import { COMMANDS } from './commands.ts'
 import { MissingId, readArgs } from './read-args.ts'
 import { cleanText } from './terminal/clean.ts'
-import { endWithReader, exitNow } from './terminal/output.ts'
+import { endWithReader, exitNow, note } from './terminal/output.ts'
 
 // Ends the process even if a user's module holds it open with connections, timers, or tools that ignore their signal.
 await exitNow(await main(process.argv.slice(2)))
@@ -64,7 +64,7 @@ async function candidates({ command, call }: MissingId): Promise<string> {
 }
 
 function complain(message: string, code: number): number {
-  process.stderr.write(`legate: ${cleanText(message)}\n`)
+  note(`legate: ${cleanText(message)}`)
   return code
 }
 
@@ -96,6 +96,6 @@ function hideForeignWarnings(): void {
   process.removeAllListeners('warning')
   process.on('warning', ({ name, message }) => {
     if (name === 'ExperimentalWarning' || message.startsWith('Calling client.query() when')) return
-    process.stderr.write(`${name}: ${message}\n`)
+    note(`${name}: ${message}`)
   })
 }

@@ -11,7 +11,6 @@ import {
   size,
   span,
   spanSoFar,
-  speaker,
   tokens,
 } from '../../web/data/format.ts'
 import { signed } from '../../web/pages/diff/figures.tsx'
@@ -66,7 +65,6 @@ test('names, ids and sizes', () => {
   expect([size(214), size(2_140), size(214_000), size(3_000_000)]).toEqual(['214 B', '2.1 kB', '214 kB', '3.0 MB'])
   expect(shortId('01a1eb91-3133-7068-b579-d335898f7a76')).toBe('898f7a76')
   expect(modelName('anthropic/claude-sonnet-5')).toBe('claude-sonnet-5')
-  expect([speaker('ann@web'), speaker('ann'), speaker('ann@mcp')]).toEqual(['ann, on the web', 'ann', 'ann, by mcp'])
 })
 
 test('a moment is short today, has its day this week, and its date before', () => {

@@ -2,7 +2,9 @@
 
 import type { TreeNode, TreeState } from 'legate/client'
 import { jsonIn } from './content.ts'
+import { calm } from './exact.ts'
 import { groupBy, listOf } from './format.ts'
+import { jsonText } from './json-text.ts'
 
 /** The end of what is being written that fits into a line. */
 const TAIL = 120
@@ -84,26 +86,37 @@ function tailOf(text: string): string {
     .slice(-TAIL * 2)
     .replace(/\s+/g, ' ')
     .trim()
-  return line.length <= TAIL ? line : `…${line.slice(-TAIL)}`
+  return calm(line.length <= TAIL ? line : `…${line.slice(-TAIL)}`)
 }
 
-/** Arguments in a line: the values of an object, or the text itself. */
+/** Arguments in a line: the values of an object, or the text itself. It reads no more of them than a line shows. */
 export function argumentLine(input: unknown): string {
   if (input === null || input === undefined) return ''
   if (typeof input !== 'object') return oneLine(String(input))
-  const values = Array.isArray(input) ? input : Object.values(input)
-  return oneLine(values.map((value) => (typeof value === 'string' ? value : JSON.stringify(value))).join('  '))
+  const words: string[] = []
+  let length = 0
+  for (const name in input) {
+    const value = (input as Readonly<Record<string, unknown>>)[name]
+    const word = typeof value === 'string' ? value.slice(0, MOST_READ) : jsonText(value, MOST_READ)
+    words.push(word)
+    length += word.length
+    if (length > MOST_READ) break
+  }
+  return oneLine(words.join('  '))
 }
 
-/** The beginning of an answer in a line: its text, or the values of the object that it is. */
+/** The beginning of an answer in a line: its text, or the values of the object that it is. Long answers are not parsed for that. */
 export function answerLine(text: string): string {
-  return argumentLine(jsonIn(text) ?? text).slice(0, MOST_SAID)
+  const value = text.length > MOST_PARSED ? undefined : jsonIn(text)
+  return argumentLine(value ?? text).slice(0, MOST_SAID)
 }
 
 const MOST_SAID = 200
+const MOST_READ = 400
+const MOST_PARSED = 4_000
 
 function oneLine(text: string): string {
-  return text.slice(0, 400).replace(/\s+/g, ' ').trim()
+  return calm(text.slice(0, MOST_READ).replace(/\s+/g, ' ').trim())
 }
 
 /** The agents that work on a tree right now or wait for a person, deepest first: who to name in a list. */

@@ -1,4 +1,6 @@
 import type { TreeNode } from 'legate/client'
+import { calm } from './exact.ts'
+import { jsonText } from './json-text.ts'
 
 type Content = NonNullable<TreeNode['content']>
 
@@ -12,7 +14,7 @@ export function textOf(content: Content | null): string {
 function blockText(block: Exclude<Content, string>[number]): string {
   if (block.type === 'text') return block.text
   if (block.type === 'reasoning') return ''
-  if (block.type === 'json') return `\`\`\`\n${JSON.stringify(block.value, null, 2)}\n\`\`\``
+  if (block.type === 'json') return `\`\`\`\n${jsonText(block.value)}\n\`\`\``
   return `(${block.type}, ${block.mediaType})`
 }
 
@@ -27,15 +29,18 @@ export function jsonIn(text: string): unknown {
   }
 }
 
+/** Longer texts keep the form that they have. */
+const MOST_FORMED = 500_000
+
 /** JSON in a form for people; other texts as they are. */
 export function pretty(text: string): string {
-  const value = jsonIn(text)
-  return value === undefined ? text : JSON.stringify(value, null, 2)
+  const value = text.length > MOST_FORMED ? undefined : jsonIn(text)
+  return value === undefined ? text : jsonText(value)
 }
 
 /** The first line of a text that says something. */
 export function firstLine(text: string): string {
-  return text.slice(0, 400).trim().split('\n', 1)[0] ?? ''
+  return calm(text.slice(0, 400).trim().split('\n', 1)[0] ?? '')
 }
 
 const SESSION = /^session_id: \S+\s+/

@@ -94,16 +94,6 @@ export function initials(name: string): string {
   return name.slice(0, 2)
 }
 
-/** `ann@web` in words: `ann, on the web`. */
-export function speaker(by: string): string {
-  const at = by.lastIndexOf('@')
-  if (at < 1) return by
-  const place = by.slice(at + 1)
-  return `${by.slice(0, at)}, ${PLACES[place] ?? `by ${place}`}`
-}
-
-const PLACES: Readonly<Record<string, string>> = { web: 'on the web', cli: 'in a terminal', http: 'over HTTP' }
-
 /** All that was used, input and output. */
 export function total({ inputTokens, outputTokens }: { readonly inputTokens: number; readonly outputTokens: number }) {
   return inputTokens + outputTokens

@@ -1,6 +1,7 @@
 // Keys: components say what a key does while they are there; the newest one counts.
 //
-// Stays true: letters do nothing while somebody types or a dialog is open.
+// Stays true: letters do nothing while somebody types or a dialog is open, nor for a second after that. Where a field goes away under
+// the words that somebody types, they do nothing until the typing has stopped.
 
 import { useEffect, useRef } from 'react'
 
@@ -42,9 +43,64 @@ function isTyping(event: KeyboardEvent): boolean {
   return target instanceof Element && target.closest('input, textarea, select, dialog[open], [role="menu"]') !== null
 }
 
+const FIELDS = 'input:not([type="checkbox"], [type="radio"], [type="range"]), textarea, select'
+/** So long after typing, letters are not meant for the page. */
+const QUIET_MS = 1_000
+
+/** Keeps shortcuts from letters that were typed for a field. */
+class Quiet {
+  private until = 0
+  private field: Element | null = null
+  private isLost = false
+  private lastAt = 0
+
+  focused(target: EventTarget | null): void {
+    this.field = target instanceof Element && target.matches(FIELDS) ? target : null
+  }
+
+  typed(event: KeyboardEvent): void {
+    this.isLost = false
+    if (event.target instanceof Element && event.target.matches(FIELDS) && WRITES.test(event.key))
+      this.until = event.timeStamp + QUIET_MS
+  }
+
+  /** Whether a press belongs to what was typed just now. */
+  holds({ timeStamp }: KeyboardEvent): boolean {
+    if (this.field !== null && !this.field.isConnected) {
+      this.isLost = true
+      this.field = null
+      this.until = timeStamp + QUIET_MS
+    }
+    const isHeld = timeStamp < this.until
+    // Whoever types on has not seen yet that the field is gone.
+    if (isHeld && this.isLost) this.until = timeStamp + QUIET_MS
+    return isHeld
+  }
+
+  /** Whether no other key was pressed right before: letters of a word come one after the other. */
+  isAlone({ timeStamp }: KeyboardEvent): boolean {
+    const gap = timeStamp - this.lastAt
+    this.lastAt = timeStamp
+    return gap > ALONE_MS
+  }
+}
+
+const WRITES = /^(?:.|Enter|Backspace|Delete|Process|Unidentified)$/u
+const ALONE_MS = 400
+const lone = new WeakSet<KeyboardEvent>()
+
+/** True for a press that answers for somebody: the key was up before, and it is not a letter of a word. */
+export function isDeliberate(event: KeyboardEvent): boolean {
+  return !event.repeat && lone.has(event)
+}
+
 export function listenToKeys(): void {
+  const quiet = new Quiet()
+  document.addEventListener('focusin', ({ target }) => quiet.focused(target))
   document.addEventListener('keydown', (event) => {
-    if (isTyping(event)) return
+    if (quiet.isAlone(event)) lone.add(event)
+    if (isTyping(event)) return quiet.typed(event)
+    if (quiet.holds(event)) return
     const before = chord !== null && event.timeStamp - chord.at < CHORD_MS ? chord.key : null
     chord = { key: event.key, at: event.timeStamp }
     const act = findKey(
@@ -63,8 +119,8 @@ export const KEY_HELP: readonly (readonly [does: string, ...keys: string[]])[] =
   ['Open or close', '↵'],
   ['Up to the host', 'u'],
   ['Next that needs you', '.'],
-  ['Allow', 'a'],
-  ['Deny', 'd'],
+  ['Allow, on the card with the focus', 'a'],
+  ['Deny, on the card with the focus', 'd'],
   ['Fork from here', 'f'],
   ['Retry', 'r'],
   ['Edit and answer anew', 'e'],

@@ -1,5 +1,6 @@
 import { type ReactNode, useEffect, useMemo } from 'react'
 import { client } from '../data/client.ts'
+import { shortText } from '../data/exact.ts'
 import { useConnection } from '../data/feed.ts'
 import { count, moment, money, tokens, total } from '../data/format.ts'
 import { addressOf, pathOfRun } from '../data/router.ts'
@@ -28,6 +29,7 @@ interface RunHeadProps {
 }
 
 const MOST_ASKED = 120
+const MOST_TITLE = 300
 
 /** The beginning of the first thing that was said to a conversation. */
 function askedIn({ events }: TreeStore, conversationId: string): string | null {
@@ -43,7 +45,7 @@ export function RunHead({ conversation, store, view }: RunHeadProps): ReactNode 
   const run = turnShown(runs)
   const queued = queuedAfter(runs)
   const asked = useMemo(() => askedIn(store, conversation.id), [store, conversation.id, tree?.runs[0]?.runId])
-  const title = tree?.title ?? conversation.title ?? asked ?? `Run of ${conversation.agent}`
+  const title = shortText(tree?.title ?? conversation.title ?? asked ?? `Run of ${conversation.agent}`, MOST_TITLE)
   useEffect(() => {
     document.title = `${title} · legate`
   }, [title])

@@ -4,6 +4,8 @@
 // address stays text.
 
 import { Fragment, memo, type ReactNode } from 'react'
+import { calm } from '../data/exact.ts'
+import { LongText } from './long-text.tsx'
 
 /** A part of a text: lines that belong together. */
 export type ProseBlock =
@@ -11,7 +13,7 @@ export type ProseBlock =
   | { readonly kind: 'code'; readonly text: string }
   | { readonly kind: 'list'; readonly isNumbered: boolean; readonly items: readonly string[] }
 
-/** Longer texts are shown as they are: nobody reads them for their form. */
+/** Longer texts are shown as they are, and in part: nobody reads them for their form. */
 const MOST_FORMED = 60_000
 
 const BULLET = /^\s{0,3}[-*+]\s+(.*)$/
@@ -132,12 +134,11 @@ export const Prose = memo(function Prose({ text, end = null }: ProseProps): Reac
   if (text.length > MOST_FORMED) {
     return (
       <div className="prose prose-plain">
-        {text}
-        {end}
+        <LongText text={text} end={end} />
       </div>
     )
   }
-  const blocks = readProse(text)
+  const blocks = readProse(calm(text))
   return (
     <div className="prose">
       {blocks.map((block, at) => (

@@ -1,6 +1,7 @@
 // The frame around every page: sidebar, bars of small screens, the strip that says the connection is lost.
 
 import { type ReactNode, useState } from 'react'
+import { signOut } from '../data/client.ts'
 import { useNow } from '../data/clock.ts'
 import { startFeed, useConnection } from '../data/feed.ts'
 import { clock } from '../data/format.ts'
@@ -8,7 +9,7 @@ import { useKeys } from '../data/keys.ts'
 import { navigate, type Route } from '../data/router.ts'
 import { useFreshLists, useInboxItems, useLists } from '../data/server.ts'
 import { isFile } from '../file/answers.ts'
-import { Button } from '../parts/button.tsx'
+import { Button, IconButton } from '../parts/button.tsx'
 import { Icon, type IconName, Mark } from '../parts/icon.tsx'
 import { Link } from '../parts/link.tsx'
 import { Toast } from '../parts/toast.tsx'
@@ -103,6 +104,7 @@ function TopBar({ route }: { readonly route: Route }): ReactNode {
       <span className="grow" />
       <LiveSign />
       <ThemeButton />
+      <IconButton icon="leave" label="Log out" onClick={signOut} />
     </div>
   )
 }

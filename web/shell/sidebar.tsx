@@ -1,4 +1,6 @@
 import { type ReactNode, useMemo } from 'react'
+import { signOut } from '../data/client.ts'
+import { shortText } from '../data/exact.ts'
 import { setFilter, useFilter } from '../data/filter.ts'
 import { groupBy } from '../data/format.ts'
 import { pathOfRun, type Route } from '../data/router.ts'
@@ -45,6 +47,7 @@ export function Sidebar({ route, onKeys, onFind }: SidebarProps): ReactNode {
         <span className="grow" />
         <IconButton icon="keyboard" label="Keys" onClick={onKeys} />
         <ThemeButton />
+        <IconButton icon="leave" label="Log out" onClick={signOut} />
       </div>
     </aside>
   )
@@ -132,8 +135,11 @@ function sortRuns(items: readonly InboxItem[], open: readonly RunInfo[], recent:
 
 /** The title of a run in lists: as somebody named it, or what was asked. */
 export function titleOf({ title, asked, agent }: Pick<RunInfo, 'title' | 'asked' | 'agent'>): string {
-  return title ?? (asked === '' ? `Run of ${agent}` : asked)
+  return shortText(title ?? (asked === '' ? `Run of ${agent}` : asked), MOST_TITLE)
 }
+
+/** Titles of lists are cut there. */
+const MOST_TITLE = 300
 
 interface RunListProps {
   readonly title: string

@@ -1,6 +1,5 @@
 import { type FormEvent, type ReactNode, useState } from 'react'
-import { type Session, signIn } from '../data/client.ts'
-import { reload } from '../data/request.ts'
+import { refuseOffer, type Session, signIn } from '../data/client.ts'
 import { Button } from '../parts/button.tsx'
 import { Icon, Mark } from '../parts/icon.tsx'
 import { Hero } from '../parts/states.tsx'
@@ -13,7 +12,6 @@ export function TokenPage({ session }: { readonly session: Session }): ReactNode
     event.preventDefault()
     if (token.trim() === '') return
     signIn(token)
-    reload('info')
   }
   const isRefused = session === 'refused'
   return (
@@ -59,6 +57,26 @@ export function TokenPage({ session }: { readonly session: Session }): ReactNode
         </form>
         <p className="dim">Lost the link? In a terminal of that machine:</p>
         <pre>legate open</pre>
+      </Hero>
+    </main>
+  )
+}
+
+/** A link brought another token: who opens it says whether it counts. */
+export function OfferPage({ token }: { readonly token: string }): ReactNode {
+  return (
+    <main className="main alone" id="main">
+      <Hero icon="key" title="This link has another token">
+        <p>
+          You are signed in already. With the token of the link you would be somebody else here: whoever made the link
+          could see what you start and answer. Use it if you know where it comes from.
+        </p>
+        <div className="row">
+          <Button look="primary" onClick={refuseOffer}>
+            Stay signed in as I am
+          </Button>
+          <Button onClick={() => signIn(token)}>Use the token of the link</Button>
+        </div>
       </Hero>
     </main>
   )

@@ -15,7 +15,7 @@ import { printNotices } from '../definition/notices.ts'
 import { findConversation, shortId } from '../store/find-run.ts'
 import { openOrMakeStore, openStore } from '../store/open-store.ts'
 import { oneLine } from '../terminal/clean.ts'
-import { note, write } from '../terminal/output.ts'
+import { note, writeExactly } from '../terminal/output.ts'
 import { cut } from '../terminal/width.ts'
 import { viewFor } from '../watch/view.ts'
 import { codeOf, folderOf, modelNameOf } from '../watch/words.ts'
@@ -230,7 +230,7 @@ class ChatLoop {
     // Only a recorded run can be continued.
     if ((await runtime.store.rootOf(run.id)) !== undefined) this.conversationId = run.conversationId
     if (isLive) process.stdout.write('\n')
-    else await write(await answerOf(runtime, run.id))
+    else await writeExactly(await answerOf(runtime, run.id))
     return code
   }
 

@@ -6,7 +6,7 @@ import { inputFor } from '../definition/input.ts'
 import { callGrant } from '../definition/load.ts'
 import { RemoteDesk } from '../desk/remote-desk.ts'
 import { asCliErrors, placeOfServer } from '../store/open-desk.ts'
-import { continueWithoutReader, write } from '../terminal/output.ts'
+import { continueWithoutReader, writeExactly } from '../terminal/output.ts'
 import { viewFor } from '../watch/view.ts'
 import { respondersFor } from '../worker/inline-ask.ts'
 import { lastAnswer, reportFailure } from '../worker/verdict.ts'
@@ -71,6 +71,6 @@ async function follow(call: Call, desk: RemoteDesk, runId: Id): Promise<number> 
   const run = await desk.attach(runId)
   await worker.follow([run])
   const code = worker.end()
-  if (!isJson) await write(await lastAnswer(desk, run))
+  if (!isJson) await writeExactly(await lastAnswer(desk, run))
   return code
 }

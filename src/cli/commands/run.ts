@@ -11,7 +11,7 @@ import { clientFor } from '../store/open-desk.ts'
 import { openOrMakeStore } from '../store/open-store.ts'
 import { canAsk } from '../terminal/ask-line.ts'
 import { oneLine } from '../terminal/clean.ts'
-import { continueWithoutReader, write } from '../terminal/output.ts'
+import { continueWithoutReader, writeExactly } from '../terminal/output.ts'
 import { viewFor } from '../watch/view.ts'
 import { FollowedRuns } from '../worker/followed-runs.ts'
 import { respondersFor } from '../worker/inline-ask.ts'
@@ -112,12 +112,12 @@ async function work(call: Call, { agent, input, options, prompt, again }: RunJob
     await runs.follow(worker, [started])
     const code = worker.end()
     const answer = await lastAnswer(runtime, started)
-    if (!isJson) await write(answer)
+    if (!isJson) await writeExactly(answer)
     if (!isJson && answer === '' && code === EXIT.terminated) {
       // Closing lets the running step finish: if that ends the run, its answer is printed too.
       const late = started.result.then(printedAnswer, () => '')
       await runtime.close()
-      await write(await Promise.race([late, sleep(SETTLED_MS, '')]))
+      await writeExactly(await Promise.race([late, sleep(SETTLED_MS, '')]))
     }
     // The end of a background child does not change the exit code of its host.
     return code === EXIT.other && answer !== '' ? EXIT.completed : code

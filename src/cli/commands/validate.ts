@@ -13,8 +13,8 @@ import { type Call, CliError, EXIT, isSet, textOption } from '../command/command
 import { isModule } from '../definition/module-agent.ts'
 import { asUsageError, noticeLine, noticeStyle } from '../definition/notices.ts'
 import { type AgentFacts, moduleFacts } from '../explain/module-facts.ts'
-import { cleanText, hangingLines, oneLine } from '../terminal/clean.ts'
-import { jsonLine, note, write } from '../terminal/output.ts'
+import { hangingLines, oneLine } from '../terminal/clean.ts'
+import { jsonLine, note, put, write, writeExactly } from '../terminal/output.ts'
 import { type Paint, painter } from '../terminal/paint.ts'
 
 /** Checks every file, even after a wrong one. The exit code tells programs whether any file was wrong. */
@@ -128,9 +128,9 @@ export async function convert(call: Call): Promise<number> {
   const options = { folder: process.cwd(), lossy: isSet(call, 'lossy') }
   const agent = await readDefinition(file, { mode: 'lenient' }).catch(refuse)
   const { text, path, notices } = await converted(agent, dialect, options).catch(refuse)
-  await write(process.stdout.isTTY ? cleanText(text) : text)
+  await writeExactly(text)
   const paint = painter(process.stderr, call.env)
-  for (const notice of notices) process.stderr.write(noticeLine(notice, file, noticeStyle(process.stderr, paint)))
+  for (const notice of notices) put(process.stderr, noticeLine(notice, file, noticeStyle(process.stderr, paint)))
   if (process.stdout.isTTY) note(paint('dim', `Save the file as ${path}`))
   return EXIT.completed
 }

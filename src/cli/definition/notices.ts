@@ -2,6 +2,7 @@ import path from 'node:path'
 import { type AgentFile, type Notice, noticesOf, noticeText } from '../../doors/recipe.ts'
 import { CliError, EXIT } from '../command/command.ts'
 import { columnsOf, hangingLines, oneLine, type Room } from '../terminal/clean.ts'
+import { put } from '../terminal/output.ts'
 import { type Colour, type Paint, painter } from '../terminal/paint.ts'
 
 /** Turns an unusable file into a usage error that lists every reason with file and line. Other errors pass through. */
@@ -47,10 +48,10 @@ export function printNotices(
   if (freed.length > 0) {
     const message = `${how}: ${freed.map((rule) => rule.replace(/^exec:/, '')).join(', ')}`
     const notice: Notice = { level: 'note', code: 'permission', message, file, line: null, hint: null }
-    process.stderr.write(noticeLine(notice, relativePath(file), style))
+    put(process.stderr, noticeLine(notice, relativePath(file), style))
   }
   for (const notice of notices) {
-    if (isTold(notice)) process.stderr.write(noticeLine(notice, relativePath(notice.file), style))
+    if (isTold(notice)) put(process.stderr, noticeLine(notice, relativePath(notice.file), style))
   }
 }
 

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { cleanText, columnsOf, exactLine, hangingLines, oneLine } from './clean.ts'
+import { cleanText, columnsOf, exactLine, hangingLines, oneLine, printable } from './clean.ts'
 import { jsonLine } from './output.ts'
 
 const HOSTILE =
@@ -18,6 +18,15 @@ test('no text can do anything to a terminal, whatever it is', () => {
       for (const shown of [oneLine(text), cleanText(text)]) expect(shown).not.toMatch(/\p{Bidi_Control}/u)
     }),
   )
+})
+
+test('of what is written only the colours of the command line reach a terminal', () => {
+  const [bold, plain] = ['\u001b[1m', '\u001b[22m']
+  expect(printable(`${bold}who${plain}\tasks\n`)).toBe(`${bold}who${plain}\tasks\n`)
+  expect(printable('\u001b[2Ja\u001b[8mb\u009b1m\u202ec\rd\u200b\r\n')).toBe(
+    '\\u001b[2Ja\\u001b[8mb\\u009b1m\\u202ec\\rd\\u200b\n',
+  )
+  expect(printable('👩‍👩‍👧 日本語')).toBe('👩‍👩‍👧 日本語')
 })
 
 test('I11 a control character is shown for what it is, and takes nothing of what follows with it', () => {

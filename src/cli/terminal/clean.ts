@@ -3,7 +3,8 @@
 // Called by: everything in `cli` that prints.
 //
 // Must stay true:
-// - No character can control the terminal: escapes and marks that change text direction are written out.
+// - No character can control the terminal: escapes and marks that change text direction are written out. `printable` does so last, where
+//   the text leaves the program; the others also keep the lines and columns of a text as they were meant.
 // - Nothing visible is dropped, and `exactLine` shows every character of what a person decides about (I11).
 
 /// <reference lib="es2024.string" />
@@ -25,6 +26,23 @@ export function cleanText(text: string): string {
 export function exactLine(text: string): string {
   return visible(text)
 }
+
+/**
+ * Cleans everything that is written for people, whoever made the text: of all that controls a terminal only the colours of the command
+ * line stay.
+ */
+export function printable(text: string): string {
+  if (!CONTROL.test(text)) return text
+  // A text that is split by a group has what the group found at the odd places.
+  return text
+    .split(OWN_COLOURS)
+    .map((part, at) => (at % 2 === 1 ? part : visibleProse(part.replaceAll('\r\n', '\n'))))
+    .join('')
+}
+
+// biome-ignore lint/suspicious/noControlCharactersInRegex: colours begin with one
+const OWN_COLOURS = /(\u001b\[(?:1|2|22|31|32|33|36|39)m)/
+const CONTROL = /(?![\n\t])[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/u
 
 const INDENT = 4
 

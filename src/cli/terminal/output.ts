@@ -3,13 +3,14 @@
 // Owns:      what happens when a reader closes our output, waiting for slow readers, and the width of a line.
 // Called by: every command; the worker calls `continueWithoutReader`.
 // Must stay true:
+//   - What is written controls no terminal, whoever made it: colours of the command line are all that stays.
 //   - stdout carries results only, so that other programs can read it. Notes for people go to stderr.
 //   - The process ends after its output is written, and ends quietly when nobody reads it any more.
 
 import { once } from 'node:events'
 import { visible } from '../../base/text.ts'
 import { EXIT } from '../command/command.ts'
-import { columnsOf } from './clean.ts'
+import { columnsOf, printable } from './clean.ts'
 
 /** If the reader of our output closes it (`| head`), a reading command ends; a worker continues. */
 let onReaderGone: () => void = () => process.exit(EXIT.completed)
@@ -33,8 +34,14 @@ function isReaderGone(): boolean {
   return process.stdout.destroyed || process.stdout.errored !== null
 }
 
-/** Writes a text and waits while the reader is slower than we are. */
-export async function write(text: string): Promise<void> {
+/** Writes a text for people, and waits while the reader is slower than we are. Nothing in it controls the terminal. */
+export function write(text: string): Promise<void> {
+  return writeExactly(printable(text))
+}
+
+/** Writes a text of others as it is, for programs: an answer, an export, a converted file. On a terminal it is cleaned, too. */
+export async function writeExactly(exact: string): Promise<void> {
+  const text = process.stdout.isTTY ? printable(exact) : exact
   if (isReaderGone()) {
     // The error arrives in the next round of the event loop; without this pause a long loop would never reach it.
     await new Promise((resolve) => setImmediate(resolve))
@@ -63,7 +70,12 @@ export function outputColumns(): number {
 
 /** Writes a line for people to stderr, out of the way of programs that read stdout. */
 export function note(text: string): void {
-  process.stderr.write(`${text}\n`)
+  put(process.stderr, `${text}\n`)
+}
+
+/** Writes a text for people at once. */
+export function put(stream: Pick<NodeJS.WriteStream, 'write'>, text: string): void {
+  stream.write(printable(text))
 }
 
 /** Writes JSON on one line without control characters. */

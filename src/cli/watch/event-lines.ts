@@ -5,7 +5,7 @@ import { count, duration, plural } from '../terminal/amounts.ts'
 import { cleanText, exactLine, oneLine } from '../terminal/clean.ts'
 import type { Colour, Paint } from '../terminal/paint.ts'
 import { cut, pad } from '../terminal/width.ts'
-import { answerCommand, approvalCommands } from './request-text.ts'
+import { answerCommand, showCommand } from './request-text.ts'
 import { preview, wordsOf } from './words.ts'
 
 const TIME = 9
@@ -98,10 +98,7 @@ export class EventLines {
   private rarer(event: RunEvent): string {
     switch (event.type) {
       case 'approval-request':
-        return this.colour(
-          'yellow',
-          `needs a person for ${needed(event)}: ${approvalCommands({ nodeId: event.nodeId ?? '', seen: event.seen })}`,
-        )
+        return this.colour('yellow', `needs a person for ${needed(event)}: ${showCommand(event.nodeId ?? '')}`)
       case 'approval-answer':
         return `${event.allowed ? 'allowed' : 'denied'} by ${oneLine(event.by)}${reasonSuffix(event.reason)}`
       case 'question':

@@ -6,7 +6,7 @@ import { shortId } from '../store/find-run.ts'
 import { oneLine } from '../terminal/clean.ts'
 import { note } from '../terminal/output.ts'
 import { openStateOf } from './activity.ts'
-import { approveCommands, replyCommand } from './request-text.ts'
+import { replyCommand, showCommand } from './request-text.ts'
 import { WatchedTree } from './run-tree.ts'
 
 /** Passes on every event of a run from its beginning to its end, whichever process runs it. */
@@ -26,7 +26,7 @@ export async function followRun(
 export async function noteStandstill(desk: Desk, turn: Turn): Promise<void> {
   const { state, asked, questions, needs } = await openStateOf(desk, turn)
   if (state === 'parked') {
-    for (const node of asked) note(`It waits for a person: ${approveCommands(node)}.`)
+    for (const node of asked) note(`It waits for a person: ${showCommand(node.id)}.`)
     for (const node of questions) note(`It waits for an answer: ${replyCommand(node)}.`)
   }
   if (state === 'unattended') {

@@ -1,7 +1,7 @@
 import type { Id, RunEvent } from '../../index.ts'
 import type { Desk } from '../desk/desk.ts'
 import { count, duration, money, plural } from '../terminal/amounts.ts'
-import { cleanText, columnsOf, hangingLines, oneLine } from '../terminal/clean.ts'
+import { cleanText, columnsOf, hangingLines, oneLine, printable } from '../terminal/clean.ts'
 import type { Paint } from '../terminal/paint.ts'
 import { plainLine, Screen, type ScreenLine } from '../terminal/screen.ts'
 import { wrap } from '../terminal/width.ts'
@@ -80,7 +80,7 @@ export class LiveTree {
   }
 
   say(text: string): void {
-    this.screen.print(text)
+    this.screen.print(printable(text))
   }
 
   ask(question: ScreenQuestion | null, shown?: () => void): void {

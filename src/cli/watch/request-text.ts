@@ -5,7 +5,7 @@ import { callText, type Node, seenOf, wantedText } from '../../doors/rows.ts'
 import type { Id, Json, PendingApproval, PendingQuestion } from '../../index.ts'
 import { shortId } from '../store/find-run.ts'
 import { exactLine, oneLine } from '../terminal/clean.ts'
-import { cut, wrap } from '../terminal/width.ts'
+import { cut, wrapSigned } from '../terminal/width.ts'
 import { preview } from './words.ts'
 
 const PREVIEW = 120
@@ -144,6 +144,11 @@ export function approvalCommands(
   return `legate approve ${id}${seen}${where}, or legate deny ${id}${seen} --reason TEXT${where}`
 }
 
+/** Writes the command that shows a request whole, for places that have no room for it: nobody is handed a hash unseen. */
+export function showCommand(nodeId: Id, where = ''): string {
+  return `legate approvals ${shortId(nodeId)}${where}`
+}
+
 /** Binds an answer to the request shown beside it: the node may ask for something else by then. */
 export function seenOption(digest: string): string {
   return ` --seen ${digest}`
@@ -211,8 +216,8 @@ export interface ScreenQuestion {
 export function questionLines({ text, prompt }: ScreenQuestion, columns: number, rows: number): readonly string[] {
   const keys = wrap(prompt, columns).lines
   const room = Math.max(1, rows - keys.length)
-  const whole = wrap(text, columns, room)
+  const whole = wrapSigned(text, columns, room)
   if (whole.hidden === 0) return [...whole.lines, ...keys]
-  const { lines, hidden } = wrap(text, columns, room - 1)
+  const { lines, hidden } = wrapSigned(text, columns, room - 1)
   return [...lines, cut(`… ${hidden} more characters: legate approvals shows all`, columns), ...keys]
 }

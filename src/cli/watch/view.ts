@@ -1,6 +1,6 @@
 import type { RunEvent } from '../../index.ts'
 import type { Desk } from '../desk/desk.ts'
-import { jsonLine, write } from '../terminal/output.ts'
+import { jsonLine, put, write } from '../terminal/output.ts'
 import { hasScreen, painter } from '../terminal/paint.ts'
 import { EventLines, type EventLinesOptions } from './event-lines.ts'
 import { LiveTree } from './live-tree.ts'
@@ -30,7 +30,7 @@ export function viewFor(desk: Desk, options: ViewOptions): RunView {
       wantsHistory: false,
       take: (event) => write(jsonLine(event)),
       say: (text) => {
-        process.stderr.write(text)
+        put(process.stderr, text)
       },
       ask: () => undefined,
       close: () => undefined,
@@ -42,17 +42,15 @@ export function viewFor(desk: Desk, options: ViewOptions): RunView {
 
 function lineView(options: EventLinesOptions, isBeside: boolean): RunView {
   const lines = new Map<string, EventLines>()
-  const put = (text: string) => {
-    ;(isBeside ? process.stderr : process.stdout).write(text)
-  }
+  const say = (text: string) => put(isBeside ? process.stderr : process.stdout, text)
   return {
     wantsHistory: false,
     take: (event, runId) => {
       const teller = lines.get(runId) ?? new EventLines(options)
       lines.set(runId, teller)
-      return isBeside ? put(teller.tell(event)) : write(teller.tell(event))
+      return isBeside ? say(teller.tell(event)) : write(teller.tell(event))
     },
-    say: put,
+    say,
     ask: () => undefined,
     close: () => undefined,
   }

@@ -6,7 +6,7 @@ import { shortId } from '../store/find-run.ts'
 import { age, duration, plural } from '../terminal/amounts.ts'
 import { cleanText, oneLine } from '../terminal/clean.ts'
 import { outputColumns } from '../terminal/output.ts'
-import { wrap } from '../terminal/width.ts'
+import { wrapSigned } from '../terminal/width.ts'
 import { type OpenState, openStateOf } from '../watch/activity.ts'
 import { approveCommands, describeWholeCall, questionOf, replyCommand } from '../watch/request-text.ts'
 import { workspaceOf } from '../watch/words.ts'
@@ -106,7 +106,7 @@ export async function nameOf({ store }: Desk, { id, conversationId }: DeskRun): 
 
 /** Fits a text to the terminal and shows all of it, however many rows that takes. */
 function fitted(text: string): string {
-  return wrap(text, outputColumns() - 3).lines.join('\n')
+  return wrapSigned(text, outputColumns() - 3).lines.join('\n')
 }
 
 function indented(text: string): string {

@@ -147,7 +147,7 @@ export interface TreeAsked {
 
 /** A person's word. */
 export interface TreeWord {
-  /** Who said it, and where: `ann@web`. */
+  /** The id of who said it. */
   readonly by: string
   readonly at: number
   /** Whether the request goes ahead; null for the answer to a question, and for a call that was settled. */

@@ -3,7 +3,7 @@ import { beforeEach, describe, expect, test } from 'vitest'
 import { Place } from '../../cli/support/cli.ts'
 import { ask } from '../../cli/support/served.ts'
 import { skipWithoutBrowser, useBrowser, visitor } from '../support/browser.ts'
-import { at, eventsOf, get, inspector, start } from '../support/inspector.ts'
+import { at, eventsOf, get, inspector, readyToAllow, start } from '../support/inspector.ts'
 
 useBrowser()
 beforeEach(skipWithoutBrowser)
@@ -61,10 +61,9 @@ test('one approval two levels down, answered in two tabs at once: one wins, both
   for (const one of [ann, bob]) one.expects(/status of 409/)
   const inbox = await ann.open(server.url)
   const thread = await bob.open(at(server, `/c/${run.conversationId}`))
-  const buttons = [inbox, thread].map((page) => page.getByRole('button', { name: 'Allow once' }).first())
-  for (const button of buttons) await button.waitFor()
+  const buttons = [await readyToAllow(inbox), await readyToAllow(thread)]
 
-  await Promise.all(buttons.map((button) => button.click({ noWaitAfter: true })))
+  await Promise.all(buttons.map((button) => button.evaluate((one: HTMLElement) => one.click())))
 
   const ended = await get<{ outcome: { text: string } }>(server, `/v1/runs/${run.runId}/result?wait=30`)
   expect(ended.outcome.text).toBe('It is done.')

@@ -2,7 +2,7 @@ import type { Page } from 'playwright-core'
 import { beforeEach, expect, test } from 'vitest'
 import { Place } from '../../cli/support/cli.ts'
 import { skipWithoutBrowser, useBrowser, visitor } from '../support/browser.ts'
-import { at, get, inspector, start } from '../support/inspector.ts'
+import { at, get, inspector, readyToAllow, start } from '../support/inspector.ts'
 
 useBrowser()
 beforeEach(skipWithoutBrowser)
@@ -36,7 +36,7 @@ test('a message that is queued changes neither the head, nor the agents, nor the
   const facts = page.locator('.pane .kv')
   expect(await facts.innerText()).toContain(run.runId)
 
-  await page.getByRole('button', { name: 'Allow once' }).first().click()
+  await (await readyToAllow(page)).click()
   await page.getByRole('listitem', { name: 'Turn 2' }).getByText('It is done.').first().waitFor()
   await page.waitForTimeout(2_000)
   expect(await page.locator('.facts').innerText()).toContain('$')

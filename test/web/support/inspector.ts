@@ -1,5 +1,5 @@
 import path from 'node:path'
-import type { Page } from 'playwright-core'
+import type { Locator, Page } from 'playwright-core'
 import type { Place, Process } from '../../cli/support/cli.ts'
 import { ask, type Served, served } from '../../cli/support/served.ts'
 
@@ -66,6 +66,15 @@ export interface EventRow {
   readonly path: readonly string[]
   readonly parentId: string | null
   readonly body: { readonly type: string } & Readonly<Record<string, unknown>>
+}
+
+/** The button that allows the first request of the page, in sight and ready to be pressed. */
+export async function readyToAllow(page: Page): Promise<Locator> {
+  const button = page.getByRole('button', { name: /^Allow once/ }).first()
+  await button.waitFor()
+  await button.evaluate((one) => one.scrollIntoView({ block: 'center' }))
+  await page.locator('[data-allow][aria-disabled="false"]').first().waitFor()
+  return button
 }
 
 /** Moves the slider of the time page. */

@@ -1,6 +1,8 @@
 import type { ReactNode } from 'react'
 import { client } from '../../data/client.ts'
+import { shortText } from '../../data/exact.ts'
 import { clock, span } from '../../data/format.ts'
+import { jsonText } from '../../data/json-text.ts'
 import { useRequest } from '../../data/request.ts'
 import { pathOfRun } from '../../data/router.ts'
 import type { NodeInfo } from '../../data/types.ts'
@@ -55,7 +57,7 @@ function NodeFacts({ node }: { readonly node: NodeInfo }): ReactNode {
 }
 
 function inputOf({ input }: NodeInfo): string {
-  if (input.call !== undefined) return JSON.stringify(input.call.input, null, 2)
+  if (input.call !== undefined) return jsonText(input.call.input, CUT + 1)
   return textOf(input.content ?? input.value ?? '')
 }
 
@@ -66,7 +68,7 @@ function outputOf({ output, failure }: NodeInfo): string {
 }
 
 function textOf(value: unknown): string {
-  return typeof value === 'string' ? value : JSON.stringify(value, null, 2)
+  return typeof value === 'string' ? value : jsonText(value, CUT + 1)
 }
 
 const CUT = 2_000
@@ -76,7 +78,7 @@ function Content({ title, text }: { readonly title: string; readonly text: strin
   return (
     <section>
       <h2>{title}</h2>
-      <pre className="cmd">{text.length > CUT ? `${text.slice(0, CUT)}…` : text}</pre>
+      <pre className="cmd">{shortText(text, CUT)}</pre>
     </section>
   )
 }

@@ -2,7 +2,8 @@
 
 import { type ReactNode, useEffect, useRef, useState } from 'react'
 import { client } from '../../data/client.ts'
-import { clock, speaker } from '../../data/format.ts'
+import { exactText, shortText } from '../../data/exact.ts'
+import { clock } from '../../data/format.ts'
 import { useRequest } from '../../data/request.ts'
 import { pathOfRun } from '../../data/router.ts'
 import type { InboxItem } from '../../data/types.ts'
@@ -14,6 +15,8 @@ import { Shape } from '../../parts/state.tsx'
 type Asking = Extract<InboxItem, { readonly type: 'approval' | 'question' }>
 
 const MOST_KEPT = 5
+/** The line of an answer is cut there: its run has all of it. */
+const MOST_SHOWN = 300
 
 /** The requests and questions that were listed, and are no more: the newest first. */
 export function useAnswered(items: readonly InboxItem[] | undefined): readonly Asking[] {
@@ -46,7 +49,7 @@ export function AnsweredItem({ item }: { readonly item: Asking }): ReactNode {
       <div className="grow">
         <div className="item-t">
           <Link to={pathOfRun(item.rootId, '', item.nodeId ?? undefined)} className="cut">
-            {answer === undefined ? 'It was answered' : wordsOf(item, answer)}
+            {answer === undefined ? 'It was answered' : shortText(wordsOf(item, answer), MOST_SHOWN)}
           </Link>
         </div>
         <div className="item-s">
@@ -81,7 +84,7 @@ function isAnswer(event: Event): event is AnswerEvent {
 }
 
 function wordsOf(item: Asking, answer: Answer): string {
-  const who = speaker(answer.by)
+  const who = exactText(answer.by)
   if (answer.type === 'answer') return `${who}: answered “${answer.text}”`
   const what = item.type === 'approval' ? wantedOf(item.approval.request) : 'it'
   if (answer.allowed) return `${who}: allowed ${what} ${answer.always ? 'from now on' : 'once'}`

@@ -2,16 +2,18 @@ import { type ReactNode, useEffect, useState } from 'react'
 import { useAway } from '../../data/away.ts'
 import { isShown, useFilter } from '../../data/filter.ts'
 import { money } from '../../data/format.ts'
+import { useStaying } from '../../data/present.ts'
 import { reload } from '../../data/request.ts'
 import { useRowKeys } from '../../data/rows.ts'
 import { useInboxItems, useOpenRuns, useRecentRuns, useSpentToday } from '../../data/server.ts'
 import type { InboxItem, RunInfo } from '../../data/types.ts'
 import { useAskKeys } from '../../panes/ask/ask-keys.ts'
+import { Boundary } from '../../parts/boundary.tsx'
 import { Button, Key } from '../../parts/button.tsx'
 import { Link } from '../../parts/link.tsx'
 import { Hero, ProblemNote, SkeletonList } from '../../parts/states.tsx'
 import { AnsweredItem, seenOf, useAnswered } from './answered-item.tsx'
-import { NeedsItem } from './needs-item.tsx'
+import { keyOfItem, NeedsItem } from './needs-item.tsx'
 import { DoneItem, WorkingItem } from './run-item.tsx'
 
 const FIRST_DONE = 15
@@ -20,9 +22,10 @@ export function InboxPage(): ReactNode {
   const lists = useLists()
   useRowKeys()
   useAskKeys()
+  const waiting = lists.needs.filter((item) => !lists.isGone(item)).length
   useEffect(() => {
-    document.title = lists.needs.length === 0 ? 'Inbox · legate' : `(${lists.needs.length}) Inbox · legate`
-  }, [lists.needs.length])
+    document.title = waiting === 0 ? 'Inbox · legate' : `(${waiting}) Inbox · legate`
+  }, [waiting])
   if (lists.isEmpty) return <EmptyInbox />
   return (
     <div className="scroll">
@@ -30,7 +33,7 @@ export function InboxPage(): ReactNode {
         <div className="page-h">
           <h1>Inbox</h1>
         </div>
-        {lists.isLoading ? null : <Summary needs={lists.needs.length} working={lists.working.length} />}
+        {lists.isLoading ? null : <Summary needs={waiting} working={lists.working.length} />}
         {lists.error === null ? null : <ProblemNote error={lists.error} onRetry={() => reload('lists ')} />}
         {lists.isLoading ? <SkeletonList label="Loading the inbox" /> : <Sections lists={lists} />}
       </div>
@@ -40,6 +43,8 @@ export function InboxPage(): ReactNode {
 
 interface Lists {
   readonly needs: readonly InboxItem[]
+  /** Whether an item stays only because somebody is at it. */
+  readonly isGone: (item: InboxItem) => boolean
   readonly working: readonly RunInfo[]
   readonly done: readonly RunInfo[]
   readonly titles: ReadonlyMap<string, string | null>
@@ -52,21 +57,23 @@ function useLists(): Lists {
   const [items, open, recent] = [useInboxItems(), useOpenRuns(), useRecentRuns()]
   const filter = useFilter()
   const away = useAway()
-  const needs = (items.value ?? []).filter((one) => {
+  const listed = (items.value ?? []).filter((one) => {
     return (
       isShown(filter, { ...one, agent: one.path[0] ?? one.agent }) && !(one.type === 'failed' && away.has(one.runId))
     )
   })
+  const { items: needs, isGone } = useStaying(listed, keyOfItem)
   const roots = new Set(needs.map(({ rootId }) => rootId))
   const rest = (runs: readonly RunInfo[] = []) => runs.filter((run) => !roots.has(run.rootId) && isShown(filter, run))
   const all = [...(recent.value ?? []), ...(open.value ?? [])]
   return {
     needs,
+    isGone,
     working: rest(open.value),
     done: rest(recent.value).filter(({ status }) => status !== null),
     titles: new Map(all.map(({ rootId, title }) => [rootId, title])),
     isLoading: items.value === undefined || open.value === undefined || recent.value === undefined,
-    isEmpty: items.value?.length === 0 && open.value?.length === 0 && recent.value?.length === 0,
+    isEmpty: needs.length === 0 && items.value?.length === 0 && open.value?.length === 0 && recent.value?.length === 0,
     error: items.error ?? open.error ?? recent.error,
   }
 }
@@ -85,24 +92,36 @@ function Summary({ needs, working }: { readonly needs: number; readonly working:
 
 function Sections({ lists }: { readonly lists: Lists }): ReactNode {
   const { needs, working, done, titles } = lists
+  const first = needs.find((item) => !lists.isGone(item))
   const answered = useAnswered(useInboxItems().value)
   const [isAll, setAll] = useState(false)
   const shown = isAll ? done : done.slice(0, FIRST_DONE)
   return (
     <>
       <Section title="Needs you" count={needs.length} isUrgent>
-        {needs.map((item, at) => (
-          <NeedsItem key={keyOf(item)} item={item} title={titles.get(item.rootId) ?? null} isFirst={at === 0} />
+        {needs.map((item) => (
+          <Boundary key={keyOfItem(item)} what="This item">
+            <NeedsItem
+              item={item}
+              title={titles.get(item.rootId) ?? null}
+              isFirst={item === first}
+              isGone={lists.isGone(item)}
+            />
+          </Boundary>
         ))}
       </Section>
       <Section title="Answered just now" count={answered.length}>
         {answered.map((item) => (
-          <AnsweredItem key={seenOf(item)} item={item} />
+          <Boundary key={seenOf(item)} what="This answer">
+            <AnsweredItem item={item} />
+          </Boundary>
         ))}
       </Section>
       <Section title="Working" count={working.length}>
         {working.map((run, at) => (
-          <WorkingItem key={run.rootId} run={run} place={at} />
+          <Boundary key={run.rootId} what="This run">
+            <WorkingItem run={run} place={at} />
+          </Boundary>
         ))}
       </Section>
       <Section
@@ -117,15 +136,13 @@ function Sections({ lists }: { readonly lists: Lists }): ReactNode {
         }
       >
         {shown.map((run) => (
-          <DoneItem key={run.rootId} run={run} />
+          <Boundary key={run.rootId} what="This run">
+            <DoneItem run={run} />
+          </Boundary>
         ))}
       </Section>
     </>
   )
-}
-
-function keyOf({ type, runId, nodeId }: InboxItem): string {
-  return `${type} ${runId} ${nodeId ?? ''}`
 }
 
 interface SectionProps {

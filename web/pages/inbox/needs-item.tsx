@@ -2,6 +2,7 @@
 
 import { type ReactNode, useState } from 'react'
 import { putAway } from '../../data/away.ts'
+import { exactText, shortText } from '../../data/exact.ts'
 import { useConnection } from '../../data/feed.ts'
 import { moment, shortId } from '../../data/format.ts'
 import { reload } from '../../data/request.ts'
@@ -11,9 +12,8 @@ import { useMay } from '../../data/server.ts'
 import { shownItem, statusWords } from '../../data/shown.ts'
 import { useTask } from '../../data/task.ts'
 import type { InboxItem } from '../../data/types.ts'
-import { ApprovalCard } from '../../panes/ask/approval-card.tsx'
-import { Arguments } from '../../panes/ask/arguments.tsx'
-import { wantedOf } from '../../panes/ask/facts.ts'
+import { ApprovalCard, Wanted } from '../../panes/ask/approval-card.tsx'
+import { CallText, useShownCall } from '../../panes/ask/arguments.tsx'
 import { QuestionCard } from '../../panes/ask/question-card.tsx'
 import { SettleButtons } from '../../panes/ask/settle-buttons.tsx'
 import { Waited } from '../../panes/ask/waited.tsx'
@@ -26,43 +26,72 @@ interface NeedsItemProps {
   readonly item: InboxItem
   /** The title of its run. */
   readonly title: string | null
-  /** The first one is open. */
+  /** The first one is open, and what was open stays so. */
   readonly isFirst: boolean
+  /** It needs nobody any more, and stays until whoever is at it has left. */
+  readonly isGone: boolean
 }
 
-export function NeedsItem({ item, title, isFirst }: NeedsItemProps): ReactNode {
+export function NeedsItem({ item, title, isFirst, isGone }: NeedsItemProps): ReactNode {
   const [isOpened, setOpened] = useState<boolean | null>(null)
-  const isOpen = isOpened ?? isFirst
+  if (isFirst && isOpened === null) setOpened(true)
+  const isOpen = isOpened === true
   const to = pathOfRun(item.rootId, '', item.nodeId ?? undefined)
   const canOpen = item.type === 'approval' || item.type === 'question'
+  const call = useShownCall(item.type === 'uncertain' ? item.input : null)
   return (
-    <li className={`item ${isOpen && canOpen ? 'is-sel' : ''}`} data-nav tabIndex={-1}>
+    <li
+      className={`item ${isOpen && canOpen ? 'is-sel' : ''} ${isGone ? 'is-gone' : ''}`}
+      data-nav
+      data-stay={keyOfItem(item)}
+      tabIndex={-1}
+    >
       <Shape state={shownItem(item)} />
       <div className="grow">
         <div className="item-t">
-          <Link to={to} className="cut">
+          <Link to={to} className={isOpen && canOpen ? 'whole' : 'cut'}>
             <ItemWords item={item} title={title} />
           </Link>
         </div>
-        <div className="item-s">
-          {item.path.length > 1 ? <AgentPath path={item.path} /> : null}
-          {item.path.length > 1 ? <span aria-hidden="true">·</span> : null}
-          <span className="cut">{secondLine(item, title)}</span>
-        </div>
+        <SecondLine item={item} title={title} />
       </div>
       <div className="item-a">
-        <ItemTime item={item} />
+        {isGone ? <span className="meta">gone</span> : <ItemTime item={item} />}
         {canOpen ? (
           <OpenButton item={item} isOpen={isOpen} onToggle={() => setOpened(!isOpen)} />
         ) : (
-          <ItemButtons item={item} />
+          <ItemButtons item={item} isWhole={call.isWhole} isGone={isGone} />
         )}
       </div>
-      {isOpen ? <ItemCard item={item} /> : null}
-      {item.type === 'uncertain' ? <ItemCall input={item.input} /> : null}
+      {isOpen ? <ItemCard item={item} isGone={isGone} /> : null}
+      {item.type === 'uncertain' ? (
+        <div className="item-b">
+          <CallText call={call} />
+        </div>
+      ) : null}
     </li>
   )
 }
+
+function SecondLine({ item, title }: Pick<NeedsItemProps, 'item' | 'title'>): ReactNode {
+  return (
+    <div className="item-s">
+      {item.path.length > 1 ? <AgentPath path={item.path} /> : null}
+      {item.path.length > 1 ? <span aria-hidden="true">·</span> : null}
+      <span className="cut">{shortText(secondLine(item, title), MOST_WORDS)}</span>
+    </div>
+  )
+}
+
+/** Names an item: another request of the same node is another item. */
+export function keyOfItem(item: InboxItem): string {
+  const { type, runId, nodeId } = item
+  const seen = type === 'approval' ? item.approval.seen : type === 'question' ? item.question.seen : ''
+  return `${type} ${runId} ${nodeId ?? ''} ${seen}`
+}
+
+/** Lines of lists are cut there: what is opened has all of it. */
+const MOST_WORDS = 300
 
 interface OpenButtonProps {
   readonly item: InboxItem
@@ -79,51 +108,39 @@ function OpenButton({ item, isOpen, onToggle }: OpenButtonProps): ReactNode {
   )
 }
 
-function ItemCard({ item }: { readonly item: InboxItem }): ReactNode {
+function ItemCard({ item, isGone }: Pick<NeedsItemProps, 'item' | 'isGone'>): ReactNode {
   if (item.type !== 'approval' && item.type !== 'question') return null
   return (
     <div className="item-b">
       {item.type === 'approval' ? (
-        <ApprovalCard key={item.approval.seen} approval={item.approval} isFlat />
+        <ApprovalCard key={item.approval.seen} approval={item.approval} isFlat isGone={isGone} />
       ) : (
-        <QuestionCard key={item.question.seen} question={item.question} isFlat />
+        <QuestionCard key={item.question.seen} question={item.question} isFlat isGone={isGone} />
       )}
-    </div>
-  )
-}
-
-/** The call that is settled by the buttons beside it. */
-function ItemCall({ input }: { readonly input: unknown }): ReactNode {
-  return (
-    <div className="item-b">
-      <Arguments input={input} />
     </div>
   )
 }
 
 function ItemWords({ item, title }: Pick<NeedsItemProps, 'item' | 'title'>): ReactNode {
   const who = <b>{item.agent}</b>
-  const what = title ?? `the run ${shortId(item.runId)}`
+  const what = title === null ? `the run ${shortId(item.runId)}` : shortText(title, MOST_WORDS)
   switch (item.type) {
     case 'approval':
       return (
         <>
-          {who} wants{' '}
-          <code>
-            <b>{wantedOf(item.approval.request)}</b>
-          </code>
+          {who} wants <Wanted request={item.approval.request} />
         </>
       )
     case 'question':
       return (
         <>
-          {who} asks: {item.question.text}
+          {who} asks: {shortText(item.question.text, MOST_WORDS)}
         </>
       )
     case 'uncertain':
       return (
         <>
-          {who}: <code>{item.tool}</code> may or may not have happened
+          {who}: <code>{exactText(item.tool)}</code> may or may not have happened
         </>
       )
     case 'failed':
@@ -163,8 +180,15 @@ function ItemTime({ item }: { readonly item: InboxItem }): ReactNode {
   )
 }
 
-function ItemButtons({ item }: { readonly item: InboxItem }): ReactNode {
-  if (item.type === 'uncertain') return <SettleButtons nodeId={item.nodeId ?? ''} seen={item.seen} />
+interface ItemButtonsProps {
+  readonly item: InboxItem
+  readonly isWhole: boolean
+  readonly isGone: boolean
+}
+
+function ItemButtons({ item, isWhole, isGone }: ItemButtonsProps): ReactNode {
+  if (item.type === 'uncertain')
+    return <SettleButtons nodeId={item.nodeId ?? ''} seen={item.seen} isWhole={isWhole} isGone={isGone} />
   if (item.type === 'failed') return <FailedButtons runId={item.runId} />
   const command = item.type === 'no-worker' ? `legate resume ${shortId(item.runId)}` : 'legate audit'
   return (

@@ -1,5 +1,6 @@
 import { type ReactNode, useState } from 'react'
 import { client } from '../../data/client.ts'
+import { exactText } from '../../data/exact.ts'
 import { listOf, moment } from '../../data/format.ts'
 import { reload, useRequest } from '../../data/request.ts'
 import { useServerInfo } from '../../data/server.ts'
@@ -48,12 +49,12 @@ function TokenRow({ token }: { readonly token: TokenInfo }): ReactNode {
     }, 'Revoked, with those below it')
   return (
     <tr>
-      <td>
-        <b>{principal.id}</b>
-        {name === '' ? null : `, ${name}`}
+      <td className="words">
+        <b>{exactText(principal.id)}</b>
+        {name === '' ? null : `, ${exactText(name)}`}
       </td>
       <td>{principal.scopes.includes('admin') ? 'everything' : listOf(principal.scopes)}</td>
-      <td>{seesWords(principal.sees)}</td>
+      <td className="words">{seesWords(principal.sees)}</td>
       <td>{lastUsedAt === null ? 'never' : moment(lastUsedAt)}</td>
       <td>
         <Button look="quiet" isSmall className="btn-danger" disabled={task.isBusy} onClick={revoke}>

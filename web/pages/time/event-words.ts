@@ -1,4 +1,6 @@
+import { calm } from '../../data/exact.ts'
 import { count, span, tokens, total } from '../../data/format.ts'
+import { jsonText } from '../../data/json-text.ts'
 import { outcomeWords, statusWords } from '../../data/shown.ts'
 import type { DurableEvent, Status } from '../../data/types.ts'
 
@@ -55,7 +57,7 @@ function said(how: string, text: string, calls: number): string {
 }
 
 function shown(value: unknown): string {
-  return value === null || value === undefined ? '' : JSON.stringify(value)
+  return value === null || value === undefined ? '' : jsonText(value, MOST * 2)
 }
 
 function textOf(content: unknown): string {
@@ -65,6 +67,6 @@ function textOf(content: unknown): string {
 }
 
 function oneLine(text: string): string {
-  const line = text.slice(0, MOST * 2).replace(/\s+/g, ' ')
+  const line = calm(text.slice(0, MOST * 2)).replace(/\s+/g, ' ')
   return line.length > MOST ? `${line.slice(0, MOST)}…` : line
 }

@@ -1,8 +1,9 @@
 // A request that waits for a person: all of its arguments, the rule that asks, and the answer, where it stands.
 
-import { type ClientError, visible } from 'legate/client'
-import { type KeyboardEvent, type ReactNode, useState } from 'react'
+import type { ClientError } from 'legate/client'
+import { type KeyboardEvent, type ReactNode, useRef, useState } from 'react'
 import { client } from '../../data/client.ts'
+import { exactText, shortText } from '../../data/exact.ts'
 import { useConnection } from '../../data/feed.ts'
 import { reload } from '../../data/request.ts'
 import { useMay } from '../../data/server.ts'
@@ -10,52 +11,64 @@ import { useTask } from '../../data/task.ts'
 import { Button } from '../../parts/button.tsx'
 import { Icon } from '../../parts/icon.tsx'
 import { Shape } from '../../parts/state.tsx'
+import { say } from '../../parts/toast.tsx'
 import { ExplainDrawer } from '../drawers/explain-drawer.tsx'
-import { ArgumentFields, Arguments } from './arguments.tsx'
-import { type ApprovalFacts, argumentRows, fieldText, fieldValue, wantedOf } from './facts.ts'
+import { ArgumentFields, CallText, useShownCall } from './arguments.tsx'
+import { type ApprovalFacts, canEdit, type FieldTexts, readFields, wantedOf } from './facts.ts'
+import { type Steady, useSteady } from './steady.ts'
 import { Waited } from './waited.tsx'
 
 interface ApprovalCardProps {
   readonly approval: ApprovalFacts
   /** In the inbox the line above is its head. */
   readonly isFlat?: boolean
+  /** It was answered or no longer waits, and stays until whoever is at it has left. */
+  readonly isGone?: boolean
 }
 
 type Mode = 'open' | 'changing' | 'denying'
 
-export function ApprovalCard({ approval, isFlat = false }: ApprovalCardProps): ReactNode {
+export function ApprovalCard({ approval, isFlat = false, isGone = false }: ApprovalCardProps): ReactNode {
   const [mode, setMode] = useState<Mode>('open')
-  const [texts, setTexts] = useState<Readonly<Record<string, string>>>({})
-  const [wrong, setWrong] = useState<ReadonlySet<string>>(new Set())
+  const [texts, setTexts] = useState<FieldTexts>(new Map())
+  const [wrong, setWrong] = useState<ReadonlySet<string | null>>(new Set())
   const [always, setAlways] = useState(false)
   const [isExplained, setExplained] = useState(false)
-  const answer = useAnswer(approval)
-  const { nodeId, path, request, input, reason } = approval
-  const change = (name: string, text: string) => {
-    setTexts((before) => ({ ...before, [name]: text }))
+  const card = useRef<HTMLElement>(null)
+  const steady = useSteady(card, '[data-allow]')
+  const { nodeId, path, request, input, reason, seen } = approval
+  const call = useShownCall(input, isLongRequest(request) ? request : '')
+  const answer = useAnswer(approval, isGone)
+  const change = (name: string | null, text: string) => {
+    setTexts((before) => new Map(before).set(name, text))
     setWrong((before) => new Set([...before].filter((one) => one !== name)))
   }
   const allow = () => {
+    if (!answer.isReady || !call.isWhole) return
+    if (!steady.isNow()) return say('Press again when the card has stood still for a moment.')
     const read = mode === 'changing' ? readFields(input, texts) : { value: undefined, wrong: new Set<string>() }
     setWrong(read.wrong)
     if (read.wrong.size === 0) answer.allow({ always, edit: read.value })
   }
   return (
     <section
-      className={`ask ${isFlat ? 'ask-flat' : ''}`}
+      ref={card}
+      className={`ask ${isFlat ? 'ask-flat' : ''} ${isGone ? 'ask-gone' : ''}`}
       data-ask={nodeId}
-      aria-label={`${path.at(-1)} wants ${wantedOf(request)}`}
+      data-stay={isFlat ? undefined : seen}
+      aria-label={`${path.at(-1)} wants ${shortText(wantedOf(request), MOST_HEAD)}`}
+      onKeyDown={dropRepeat}
     >
       {isFlat ? null : <AskHead approval={approval} />}
       <div className="ask-b">
         {mode === 'changing' ? (
           <ArgumentFields input={input} texts={texts} wrong={wrong} onChange={change} />
         ) : (
-          <Arguments input={input} />
+          <CallText call={call} />
         )}
         <p className="rule">
           <Icon name="shield" />
-          <span>{visible(reason)}</span>
+          <span>{exactText(reason)}</span>
           <button type="button" className="link mid" onClick={() => setExplained(true)}>
             Why does it ask?
           </button>
@@ -67,7 +80,9 @@ export function ApprovalCard({ approval, isFlat = false }: ApprovalCardProps): R
           mode={mode}
           answer={answer}
           always={always}
-          hasArguments={argumentRows(input).length > 0}
+          canChange={canEdit(input)}
+          isWhole={call.isWhole}
+          steady={steady}
           onMode={setMode}
           onAlways={setAlways}
           onAllow={allow}
@@ -82,40 +97,56 @@ export function ApprovalCard({ approval, isFlat = false }: ApprovalCardProps): R
   )
 }
 
+/** A key that is held down answers nothing: whoever answers presses once for each card. */
+export function dropRepeat(event: KeyboardEvent): void {
+  if (event.repeat && (event.key === 'Enter' || event.key === ' ')) event.preventDefault()
+}
+
 interface AskFootProps {
   readonly mode: Mode
   readonly answer: ReturnType<typeof useAnswer>
   readonly always: boolean
-  readonly hasArguments: boolean
+  readonly canChange: boolean
+  /** Whether nothing of the call is held back. */
+  readonly isWhole: boolean
+  readonly steady: Steady
   readonly onMode: (mode: Mode) => void
   readonly onAlways: (always: boolean) => void
   readonly onAllow: () => void
 }
 
-/** The buttons of a card. */
-function AskFoot({ mode, answer, always, hasArguments, onMode, onAlways, onAllow }: AskFootProps): ReactNode {
+/** The buttons of a card. Allow keeps the focus while it is off, so that no key goes to another card. */
+function AskFoot(props: AskFootProps): ReactNode {
+  const { mode, answer, always, canChange, isWhole, steady, onMode, onAlways, onAllow } = props
   if (mode === 'denying') {
     return (
       <div className="ask-f">
-        <DenyFields isBusy={answer.isBusy} onDeny={answer.deny} onBack={() => onMode('open')} />
+        <DenyFields isOff={!answer.isReady} onDeny={answer.deny} onBack={() => onMode('open')} />
+        <FootNote said={answer.said} isWhole={isWhole} isBegun={steady.isBegun} />
       </div>
     )
   }
   const isChanging = mode === 'changing'
   return (
     <div className="ask-f">
-      <Button look="primary" keyCap="A" data-allow disabled={!answer.isReady} onClick={onAllow}>
-        {isChanging ? 'Allow with these' : 'Allow once'}
+      <Button
+        look="primary"
+        keyCap="A"
+        data-allow
+        aria-disabled={!answer.isReady || !isWhole || !steady.isSteady}
+        onClick={onAllow}
+      >
+        {answer.said === null ? (isChanging ? 'Allow with these' : 'Allow once') : 'Answered'}
       </Button>
-      <Button keyCap="D" data-deny disabled={!answer.isReady} onClick={() => onMode('denying')}>
+      <Button keyCap="D" data-deny aria-disabled={!answer.isReady} onClick={() => answer.isReady && onMode('denying')}>
         Deny
       </Button>
-      {hasArguments ? (
+      {canChange ? (
         <Button
           look="quiet"
           icon={isChanging ? 'back' : 'edit'}
-          disabled={!answer.isReady}
-          onClick={() => onMode(isChanging ? 'open' : 'changing')}
+          aria-disabled={!answer.isReady || !isWhole}
+          onClick={() => answer.isReady && isWhole && onMode(isChanging ? 'open' : 'changing')}
         >
           {isChanging ? 'As it was asked' : 'Change arguments'}
         </Button>
@@ -126,22 +157,22 @@ function AskFoot({ mode, answer, always, hasArguments, onMode, onAlways, onAllow
           and the next ones like it, in this conversation
         </label>
       ) : null}
+      <FootNote said={answer.said} isWhole={isWhole} isBegun={steady.isBegun} />
     </div>
   )
 }
 
-/** Reads what a person typed into the fields of the arguments. */
-function readFields(input: unknown, texts: Readonly<Record<string, string>>) {
-  const wrong = new Set<string>()
-  const values: Record<string, unknown> = {}
-  for (const [name, before] of argumentRows(input)) {
-    try {
-      values[name] = fieldValue(texts[name] ?? fieldText(before), before)
-    } catch {
-      wrong.add(name)
-    }
-  }
-  return { wrong, value: Object.hasOwn(values, '') ? values[''] : values }
+interface FootNoteProps {
+  readonly said: string | null
+  readonly isWhole: boolean
+  readonly isBegun: boolean
+}
+
+/** What became of the card, or why it cannot be allowed yet. */
+function FootNote({ said, isWhole, isBegun }: FootNoteProps): ReactNode {
+  const missing = isWhole ? 'Look at its beginning before you allow it.' : 'Show all of it before you allow it.'
+  const words = said ?? (isWhole && isBegun ? null : missing)
+  return words === null ? null : <span className="meta">{words}</span>
 }
 
 interface Allowed {
@@ -149,29 +180,52 @@ interface Allowed {
   readonly edit: unknown
 }
 
-function useAnswer({ nodeId, seen }: ApprovalFacts) {
+function useAnswer({ nodeId, seen }: ApprovalFacts, isGone: boolean) {
   const task = useTask()
+  const [word, setWord] = useState<string | null>(null)
   const isPossible = useMay('approve')
   const mayAlways = useMay('approve:always')
   const isLive = useConnection().kind === 'live'
-  const send = (word: Parameters<typeof client.approve>[1], done: string) => {
-    void task.run(() => client.approve(nodeId, word), done).then(() => reload('lists '))
+  const isReady = isLive && !task.isBusy && !isGone && word === null
+  const send = async (answer: Parameters<typeof client.approve>[1], done: string) => {
+    if (!isReady) return
+    if (await task.run(() => client.approve(nodeId, answer), done)) setWord(done)
+    reload('lists ')
   }
   return {
     isPossible,
     mayAlways,
-    isBusy: task.isBusy,
-    isReady: isLive && !task.isBusy,
+    isReady,
     error: task.error,
+    /** What became of it; null while it waits. */
+    said: word ?? (isGone ? 'It no longer waits for an answer.' : null),
     allow: ({ always, edit }: Allowed) => {
       const changed = edit === undefined ? {} : { edit: edit as never }
-      send(
+      void send(
         { allow: true, seen, ...(always ? { always } : {}), ...changed },
         always ? 'Allowed from now on' : 'Allowed once',
       )
     },
-    deny: (reason: string) => send({ allow: false, seen, ...(reason === '' ? {} : { reason }) }, 'Denied'),
+    deny: (reason: string) => {
+      void send({ allow: false, seen, ...(reason === '' ? {} : { reason }) }, 'Denied')
+    },
   }
+}
+
+/** Longer requests stand among the arguments. */
+const MOST_HEAD = 300
+
+function isLongRequest(request: string): boolean {
+  return wantedOf(request).length > MOST_HEAD
+}
+
+/** What is wanted, all of it where it fits. */
+export function Wanted({ request }: { readonly request: string }): ReactNode {
+  return (
+    <code>
+      <b>{shortText(wantedOf(request), MOST_HEAD)}</b>
+    </code>
+  )
 }
 
 /** The head of a card: who wants what, since when. */
@@ -179,11 +233,8 @@ function AskHead({ approval: { path, request, since, expiresAt } }: Pick<Approva
   return (
     <div className="ask-h">
       <Shape state="needs" isDecoration />
-      <p className="cut">
-        <b>{path.at(-1)}</b> wants{' '}
-        <code>
-          <b>{wantedOf(request)}</b>
-        </code>
+      <p className="whole">
+        <b>{path.at(-1)}</b> wants <Wanted request={request} />
       </p>
       <Waited since={since} expiresAt={expiresAt} then="it is denied" />
     </div>
@@ -191,16 +242,16 @@ function AskHead({ approval: { path, request, since, expiresAt } }: Pick<Approva
 }
 
 interface DenyFieldsProps {
-  readonly isBusy: boolean
+  readonly isOff: boolean
   readonly onDeny: (reason: string) => void
   readonly onBack: () => void
 }
 
 /** One more line, for the reason that the agent will read. */
-function DenyFields({ isBusy, onDeny, onBack }: DenyFieldsProps): ReactNode {
+function DenyFields({ isOff, onDeny, onBack }: DenyFieldsProps): ReactNode {
   const [reason, setReason] = useState('')
   const press = (event: KeyboardEvent) => {
-    if (event.key === 'Enter') onDeny(reason)
+    if (event.key === 'Enter' && !event.repeat) onDeny(reason)
     if (event.key === 'Escape') onBack()
   }
   return (
@@ -215,7 +266,7 @@ function DenyFields({ isBusy, onDeny, onBack }: DenyFieldsProps): ReactNode {
         onChange={(event) => setReason(event.target.value)}
         onKeyDown={press}
       />
-      <Button look="primary" disabled={isBusy} onClick={() => onDeny(reason)}>
+      <Button look="primary" aria-disabled={isOff} onClick={() => onDeny(reason)}>
         Deny
       </Button>
       <Button look="quiet" onClick={onBack}>

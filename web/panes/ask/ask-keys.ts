@@ -1,36 +1,31 @@
-// `a` and `d` on the card in focus, else on the first one; `.` leads to the next. Nothing is allowed that was not in sight.
+// `.` leads from card to card; `a` and `d` answer the card that has the focus, and no other.
 
-import { useKeys } from '../../data/keys.ts'
+import { isDeliberate, useKeys } from '../../data/keys.ts'
+import { say } from '../../parts/toast.tsx'
 
-const OPEN = '[data-ask]'
+const CARD = '[data-ask]'
 
 export function useAskKeys(): void {
   useKeys({
-    a: () => press('[data-allow]'),
-    d: () => press('[data-deny]'),
+    a: (event) => press(event, '[data-allow]'),
+    d: (event) => press(event, '[data-deny]'),
     '.': () => bringNext(),
   })
 }
 
 function cards(): HTMLElement[] {
-  return [...document.querySelectorAll<HTMLElement>(OPEN)]
+  return [...document.querySelectorAll<HTMLElement>(CARD)]
 }
 
-function currentCard(): HTMLElement | undefined {
-  const here = document.activeElement?.closest<HTMLElement>('[data-nav]')
-  return here?.querySelector<HTMLElement>(OPEN) ?? document.activeElement?.closest<HTMLElement>(OPEN) ?? cards()[0]
-}
-
-/** The first press brings a card into sight; only the second answers it. */
-function press(button: string): void {
-  const card = currentCard()
-  if (card === undefined || !isInSight(card)) return card === undefined ? undefined : bring(card)
-  card.querySelector<HTMLElement>(button)?.click()
-}
-
-function isInSight(card: HTMLElement): boolean {
-  const { top, bottom } = card.getBoundingClientRect()
-  return top >= 0 && bottom <= innerHeight
+/** A button that is not ready yet does nothing when it is pressed. */
+function press(event: KeyboardEvent, button: string): void {
+  if (event.repeat) return
+  const card = document.activeElement?.closest<HTMLElement>(CARD)
+  if (card == null) {
+    if (cards().length > 0) say('Choose a card first: the key . leads from one to the next.')
+    return
+  }
+  if (isDeliberate(event)) card.querySelector<HTMLElement>(button)?.click()
 }
 
 function bring(card: HTMLElement): void {

@@ -6,6 +6,7 @@ import { useMay } from '../../data/server.ts'
 import { useTask } from '../../data/task.ts'
 import { Button } from '../../parts/button.tsx'
 import { Icon } from '../../parts/icon.tsx'
+import { LongText } from '../../parts/long-text.tsx'
 import { Shape } from '../../parts/state.tsx'
 import type { QuestionFacts } from './facts.ts'
 import { Waited } from './waited.tsx'
@@ -13,17 +14,19 @@ import { Waited } from './waited.tsx'
 interface QuestionCardProps {
   readonly question: QuestionFacts
   readonly isFlat?: boolean
+  /** It no longer waits, and stays until whoever is at it has left. */
+  readonly isGone?: boolean
 }
 
 /** A question of an agent, with the field for the answer. */
-export function QuestionCard({ question, isFlat = false }: QuestionCardProps): ReactNode {
+export function QuestionCard({ question, isFlat = false, isGone = false }: QuestionCardProps): ReactNode {
   const { nodeId, path, text, seen, since, expiresAt } = question
   const [answer, setAnswer] = useState('')
   const field = useId()
   const task = useTask()
   const mayAnswer = useMay('approve')
   const isLive = useConnection().kind === 'live'
-  const isReady = isLive && !task.isBusy && answer.trim() !== ''
+  const isReady = isLive && !isGone && !task.isBusy && answer.trim() !== ''
   const send = () => {
     if (!isReady) return
     void task.run(() => client.answer(nodeId, { text: answer, seen }), 'Answer sent').then(() => reload('lists '))
@@ -31,11 +34,16 @@ export function QuestionCard({ question, isFlat = false }: QuestionCardProps): R
   const press = (event: KeyboardEvent) => {
     if (event.key !== 'Enter' || event.shiftKey || event.nativeEvent.isComposing) return
     event.preventDefault()
-    send()
+    if (!event.repeat) send()
   }
   const asker = path.at(-1)
   return (
-    <section className={`ask ${isFlat ? 'ask-flat' : ''}`} data-ask={nodeId} aria-label={`${asker} asks you`}>
+    <section
+      className={`ask ${isFlat ? 'ask-flat' : ''} ${isGone ? 'ask-gone' : ''}`}
+      data-ask={nodeId}
+      data-stay={isFlat ? undefined : seen}
+      aria-label={`${asker} asks you`}
+    >
       {isFlat ? null : (
         <div className="ask-h">
           <Shape state="needs" isDecoration />
@@ -46,7 +54,9 @@ export function QuestionCard({ question, isFlat = false }: QuestionCardProps): R
         </div>
       )}
       <div className="ask-b">
-        <p className="prose">{text}</p>
+        <p className="prose">
+          <LongText text={text} />
+        </p>
         {mayAnswer ? (
           <>
             <label className="vh" htmlFor={field}>
@@ -72,11 +82,15 @@ export function QuestionCard({ question, isFlat = false }: QuestionCardProps): R
       </div>
       <div className="ask-f">
         {mayAnswer ? (
-          <Button look="primary" keyCap="↵" disabled={!isReady} onClick={send}>
+          <Button look="primary" keyCap="↵" aria-disabled={!isReady} onClick={send}>
             Send answer
           </Button>
         ) : null}
-        <span className="meta">The others go on meanwhile.</span>
+        <span className="meta">
+          {isGone
+            ? 'It no longer waits for an answer. Your words stay until you leave.'
+            : 'The others go on meanwhile.'}
+        </span>
       </div>
     </section>
   )

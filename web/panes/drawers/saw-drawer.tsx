@@ -4,11 +4,13 @@ import { type ReactNode, useState } from 'react'
 import { client } from '../../data/client.ts'
 import { pretty, textOf } from '../../data/content.ts'
 import { count, modelName } from '../../data/format.ts'
+import { jsonText } from '../../data/json-text.ts'
 import { useRequest } from '../../data/request.ts'
 import type { NodeAnswer, ShownRequest } from '../../data/types.ts'
 import { Drawer } from '../../parts/dialog.tsx'
 import { AgentPath } from '../../parts/figures.tsx'
 import { Icon } from '../../parts/icon.tsx'
+import { LongPre } from '../../parts/long-text.tsx'
 import { ProblemNote } from '../../parts/states.tsx'
 
 interface SawDrawerProps {
@@ -58,8 +60,8 @@ interface RequestTabProps {
 function RequestTab({ tab, shown, nodeId }: RequestTabProps): ReactNode {
   const { request } = shown
   if (tab === 'Tools') return <Tools tools={request.tools} />
-  if (tab === 'Settings') return <pre className="cmd">{JSON.stringify(settingsOf(shown), null, 2)}</pre>
-  if (tab === 'As sent') return <pre className="cmd">{JSON.stringify(request, null, 2)}</pre>
+  if (tab === 'Settings') return <pre className="cmd">{jsonText(settingsOf(shown))}</pre>
+  if (tab === 'As sent') return <LongPre className="cmd" text={jsonText(request)} />
   return (
     <>
       <Exactness shown={shown} />
@@ -131,11 +133,9 @@ function MessageView({ message }: { readonly message: Request['messages'][number
         <span className="grow" />
         <span className="meta">{count(text.length, 'character')}</span>
       </div>
-      {text === '' ? null : <pre>{pretty(text)}</pre>}
+      {text === '' ? null : <LongPre text={pretty(text)} />}
       {calls.map(({ id, name, input }) => (
-        <pre key={id}>
-          {name} {JSON.stringify(input, null, 1)}
-        </pre>
+        <LongPre key={id} text={`${name} ${jsonText(input)}`} />
       ))}
     </div>
   )
@@ -158,7 +158,7 @@ function Tools({ tools }: { readonly tools: Request['tools'] }): ReactNode {
         <code>{tool.name}</code>
       </div>
       <p className="mid">{tool.description}</p>
-      <pre>{JSON.stringify(tool.inputSchema, null, 1)}</pre>
+      <pre>{jsonText(tool.inputSchema)}</pre>
     </div>
   ))
 }

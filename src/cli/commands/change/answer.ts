@@ -14,6 +14,7 @@ import {
   isOutside,
   questionOf,
   replyCommand,
+  showCommand,
 } from '../../watch/request-text.ts'
 import { workspaceOf } from '../../watch/words.ts'
 import { typedSeen } from './seen.ts'
@@ -89,7 +90,7 @@ async function refuseNode(store: DeskRows, ending: string, needed: 'approval' | 
   const [node] = found.every(({ type }) => type === 'node') ? await findNodes(store, ending) : []
   if (node === undefined) return
   const id = shortId(node.id)
-  const command = isAsking(node) ? approveCommands(node) : isQuestion(node) ? replyCommand(node) : undefined
+  const command = isAsking(node) ? showCommand(node.id) : isQuestion(node) ? replyCommand(node) : undefined
   const what = isAsking(node) ? 'waits for an approval' : 'is a question'
   const text = command === undefined ? `${id} waits for no ${needed}.` : `${id} ${what}: ${command}`
   throw new CliError(text, EXIT.usage, { namesHelp: false })

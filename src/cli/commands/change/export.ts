@@ -1,12 +1,12 @@
-import { writeFileSync } from 'node:fs'
+import { closeSync, fchmodSync, fstatSync, openSync, writeFileSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { type Call, CliError, EXIT, isSet, textOption } from '../../command/command.ts'
 import type { Desk } from '../../desk/desk.ts'
 import { findRunOrNode } from '../../store/find-run.ts'
 import { withDesk } from '../../store/open-desk.ts'
 import { plural } from '../../terminal/amounts.ts'
-import { cleanText, oneLine } from '../../terminal/clean.ts'
-import { write } from '../../terminal/output.ts'
+import { oneLine } from '../../terminal/clean.ts'
+import { write, writeExactly } from '../../terminal/output.ts'
 
 /** Writes the whole tree of a run to stdout, or as a page to a file; or its trace, or sends the trace. */
 export function exportRun(call: Call): Promise<number> {
@@ -20,7 +20,7 @@ export function exportRun(call: Call): Promise<number> {
     const { id, rootId } = await findRunOrNode(desk.store, call.words[0] ?? '')
     if (isTrace) return exportTrace(call, desk, id)
     if (file !== undefined) return writePage(desk.export(rootId), file)
-    for await (const line of desk.export(rootId)) await write(`${shown(line)}\n`)
+    for await (const line of desk.export(rootId)) await writeExactly(`${line}\n`)
     return EXIT.completed
   })
 }
@@ -30,7 +30,7 @@ async function writePage(lines: AsyncIterable<string>, file: string): Promise<nu
   const { htmlOf } = await import('../../page/html-file.ts')
   const html = htmlOf(await collectRun(lines))
   try {
-    writeFileSync(file, html, { mode: 0o600 })
+    writePrivately(file, html)
   } catch (error) {
     throw new CliError(`Cannot write ${oneLine(file)}: ${whyNot(file, error as NodeJS.ErrnoException)}`)
   }
@@ -38,6 +38,18 @@ async function writePage(lines: AsyncIterable<string>, file: string): Promise<nu
     `${oneLine(file)}: ${plural(Math.ceil(html.length / 1_000), 'kilobyte')}, opens in any browser without a server.\n`,
   )
   return EXIT.completed
+}
+
+/** Only this user may read the file, also where a file was there that others may read. */
+function writePrivately(file: string, text: string): void {
+  const handle = openSync(file, 'w', 0o600)
+  try {
+    // A device such as /dev/stdout keeps its mode.
+    if (fstatSync(handle).isFile()) fchmodSync(handle, 0o600)
+    writeFileSync(handle, text)
+  } finally {
+    closeSync(handle)
+  }
 }
 
 function whyNot(file: string, { code, message }: NodeJS.ErrnoException): string {
@@ -51,14 +63,9 @@ function whyNot(file: string, { code, message }: NodeJS.ErrnoException): string 
 async function exportTrace(call: Call, desk: Desk, runId: string): Promise<number> {
   const trace = JSON.stringify(await desk.otlp(runId, { content: isSet(call, 'content') }))
   const to = textOption(call, 'to')
-  if (to === undefined) await write(`${shown(trace)}\n`)
+  if (to === undefined) await writeExactly(`${trace}\n`)
   else await write(await send(collector(to), trace))
   return EXIT.completed
-}
-
-/** Escapes in JSON change no value, so a line that was copied from a terminal is the same line. */
-function shown(line: string): string {
-  return process.stdout.isTTY ? cleanText(line) : line
 }
 
 /** Collectors take traces at a path of their own. */

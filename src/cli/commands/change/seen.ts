@@ -1,11 +1,13 @@
 import { type Node, seenOf } from '../../../doors/rows.ts'
 import { type Call, CliError, EXIT, textOption } from '../../command/command.ts'
+import { columnsOf } from '../../terminal/clean.ts'
+import { wrapSigned } from '../../terminal/width.ts'
 
 /** What a person is shown who has not seen the request, or another one. */
 export interface Shown {
   /** True: the answer counts only for what the person has seen. */
   readonly isNeeded: boolean
-  /** The request as it is now, and the command that answers it. */
+  /** The request as it is now, then the command that answers it. */
   readonly lines: () => readonly string[]
 }
 
@@ -23,9 +25,12 @@ export function typedSeen(call: Call, node: Node, { isNeeded, lines }: Shown): {
   const isRight = now === null || (seen === undefined ? !isNeeded : now === seen)
   if (isRight) return seen === undefined ? {} : { seen }
   const why = seen === undefined ? 'the request must be seen first' : 'this is not the request you saw'
-  const shown = lines().map((line) => `  ${line.replaceAll('\n', '\n  ')}`)
+  const [asked = '', ...commands] = lines()
+  const { lines: fitted } = wrapSigned(asked, columnsOf(process.stderr) - INDENT.length - 1)
+  const shown = [...fitted, ...commands].map((line) => `${INDENT}${line}`)
   const message = [`Nothing was answered: ${why}. The current request:`, ...shown].join('\n')
   throw new CliError(message, EXIT.usage, { namesHelp: false })
 }
 
+const INDENT = '  '
 const FORM = /^[0-9a-f]{64}$/

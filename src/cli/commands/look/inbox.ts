@@ -47,7 +47,7 @@ async function linesOf({ store }: Desk, item: InboxItem): Promise<string> {
     `${shortId(nodeId ?? runId)}  ${path.map(oneLine).join(' > ')}`,
     ...wordsOf(item).map(([name, words]) => `  ${name.padEnd(6)} ${indented(words)}`),
     `  since  ${age(Date.now() - since)}`,
-    `  ${indented(commandFor(item))}`,
+    `  ${commandFor(item)}`,
     '',
   ].join('\n')
 }

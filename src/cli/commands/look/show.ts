@@ -8,7 +8,7 @@ import { age, count, duration, moment, money, plural } from '../../terminal/amou
 import { cleanText, exactLine, oneLine } from '../../terminal/clean.ts'
 import { jsonLine, outputColumns, write } from '../../terminal/output.ts'
 import { type Paint, painter } from '../../terminal/paint.ts'
-import { wrap } from '../../terminal/width.ts'
+import { wrap, wrapSigned } from '../../terminal/width.ts'
 import { type ActivityOf, activityReader, type OpenState, openStateOf } from '../../watch/activity.ts'
 import { treeSoFar } from '../../watch/follow-run.ts'
 import { layout } from '../../watch/layout.ts'
@@ -179,10 +179,15 @@ function askedLines(rows: TreeReader, standing: OpenState | null): string {
   const { asked, questions } = standing
   return [
     ...asked.map(
-      (node) => `${describeWholeCall(node, workspaceOf(rows, node.conversationId))}\n${approveCommands(node)}`,
+      (node) => `${fitted(describeWholeCall(node, workspaceOf(rows, node.conversationId)))}\n${approveCommands(node)}`,
     ),
     ...questions.map((node) => `${questionOf(node)}\n${replyCommand(node)}`),
   ].join('\n')
+}
+
+/** A call on the terminal: the rest of a long line of a change never looks like another line. */
+function fitted(text: string): string {
+  return wrapSigned(text, outputColumns() - INDENT.length - 1).lines.join('\n')
 }
 
 function section(title: string, text: string, paint: Paint): string {

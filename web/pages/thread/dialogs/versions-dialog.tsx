@@ -3,6 +3,7 @@ import { type ReactNode, useState } from 'react'
 import { client } from '../../../data/client.ts'
 import { textOf } from '../../../data/content.ts'
 import { clock } from '../../../data/format.ts'
+import { jsonText } from '../../../data/json-text.ts'
 import { useRequest } from '../../../data/request.ts'
 import { useMay } from '../../../data/server.ts'
 import { useTask } from '../../../data/task.ts'
@@ -50,8 +51,7 @@ function Versions({ all, node, onClose }: VersionsProps): ReactNode {
     const talk = client.conversation(node.conversationId)
     if (await task.run(() => talk.adopt(shown.id), 'This version counts again')) onClose()
   }
-  const text =
-    textOf(shown.output.content ?? shown.input.content ?? null) || JSON.stringify(shown.input.call ?? null, null, 2)
+  const text = textOf(shown.output.content ?? shown.input.content ?? null) || jsonText(shown.input.call ?? null)
   return (
     <div className="stack">
       <div className="row">

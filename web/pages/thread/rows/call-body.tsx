@@ -1,11 +1,13 @@
 import type { TreeNode } from 'legate/client'
-import { type ReactNode, useState } from 'react'
+import { type ReactNode, useMemo, useState } from 'react'
 import { client } from '../../../data/client.ts'
 import { pretty, textOf } from '../../../data/content.ts'
+import { calm, shortText } from '../../../data/exact.ts'
 import { count, size } from '../../../data/format.ts'
 import { useRequest } from '../../../data/request.ts'
 import { Arguments } from '../../../panes/ask/arguments.tsx'
 import { Button } from '../../../parts/button.tsx'
+import { Pieces } from '../../../parts/long-text.tsx'
 import { ProblemNote } from '../../../parts/states.tsx'
 import { changesOf } from '../file-changes.ts'
 import { FileDiff } from './file-diff.tsx'
@@ -21,7 +23,9 @@ export function CallBody({ node }: { readonly node: TreeNode }): ReactNode {
         changes.map((change) => <FileDiff key={change.path} change={change} />)
       )}
       {node.call?.invalid === undefined ? null : (
-        <p className="note note-failed">The model wrote arguments that are not JSON: {node.call.invalid}</p>
+        <p className="note note-failed">
+          The model wrote arguments that are not JSON: {shortText(node.call.invalid, MOST_SHOWN)}
+        </p>
       )}
       <Result node={node} />
     </div>
@@ -33,15 +37,17 @@ const MOST_SHOWN = 4_000
 
 function Result({ node }: { readonly node: TreeNode }): ReactNode {
   const [isAll, setAll] = useState(false)
-  const short = pretty(textOf(node.content))
+  const short = useMemo(() => pretty(textOf(node.content)), [node.content])
   const whole = useRequest(isAll ? `body ${node.nodeId}` : null, () => client.body(node.nodeId))
   // A row keeps the beginning of a long result; the server has all of it.
   const facts = useRequest(node.content === null ? null : `node ${node.nodeId}`, () => client.node(node.nodeId)).value
   const bytes = facts?.wholeBytes ?? short.length
-  if (node.content === null) return node.trouble === null ? null : <p className="note note-plain">{node.trouble}</p>
-  const text = isAll && whole.value !== undefined ? pretty(whole.value) : short
+  const all = useMemo(() => (whole.value === undefined ? undefined : pretty(whole.value)), [whole.value])
+  const text = isAll ? (all ?? short) : short
   const isCut = !isAll && (text.length > MOST_SHOWN || bytes > short.length * 2)
-  const shown = isCut ? text.slice(0, MOST_SHOWN) : text
+  const shown = useMemo(() => calm(isCut ? text.slice(0, MOST_SHOWN) : text), [isCut, text])
+  if (node.content === null)
+    return node.trouble === null ? null : <p className="note note-plain">{shortText(node.trouble, MOST_SHOWN)}</p>
   return (
     <div className="out">
       <div className="out-h">
@@ -52,7 +58,7 @@ function Result({ node }: { readonly node: TreeNode }): ReactNode {
       {whole.error === null ? null : <ProblemNote error={whole.error} />}
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls can be scrolled by keys */}
       <pre tabIndex={0} className={node.isError ? 'fg-failed' : undefined}>
-        {shown}
+        <Pieces text={shown} />
       </pre>
       {isCut ? (
         <div className="out-f">

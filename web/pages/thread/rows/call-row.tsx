@@ -6,6 +6,7 @@ import { argumentLine } from '../../../data/activity.ts'
 import { firstLine, textOf } from '../../../data/content.ts'
 import { ranSince, type Shown, shownNode } from '../../../data/shown.ts'
 import { useNode } from '../../../data/tree.ts'
+import { Boundary } from '../../../parts/boundary.tsx'
 import { Span } from '../../../parts/figures.tsx'
 import { Shape } from '../../../parts/state.tsx'
 import { Chevron } from '../../../parts/states.tsx'
@@ -24,7 +25,11 @@ interface CallRowProps {
 export const CallRow = memo(function CallRow({ nodeId, depth, isFew }: CallRowProps): ReactNode {
   const node = useNode(nodeId)
   if (node === undefined) return null
-  return node.childIds.length > 0 ? <TaskRow node={node} depth={depth} isFew={isFew} /> : <PlainRow node={node} />
+  return (
+    <Boundary what="This call">
+      {node.childIds.length > 0 ? <TaskRow node={node} depth={depth} isFew={isFew} /> : <PlainRow node={node} />}
+    </Boundary>
+  )
 })
 
 function PlainRow({ node }: { readonly node: TreeNode }): ReactNode {
@@ -53,7 +58,7 @@ function PlainRow({ node }: { readonly node: TreeNode }): ReactNode {
 }
 
 function lineOf({ call, content, progress }: TreeNode): string {
-  if (progress !== null) return progress
+  if (progress !== null) return firstLine(progress)
   const line = argumentLine(call?.input)
   return line === '' ? firstLine(textOf(content)) : line
 }

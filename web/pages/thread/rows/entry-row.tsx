@@ -1,12 +1,15 @@
 import type { TreeNode } from 'legate/client'
-import { memo, type ReactNode, useState } from 'react'
+import { memo, type ReactNode, useMemo, useState } from 'react'
 import { jsonIn, textOf } from '../../../data/content.ts'
+import { shortText } from '../../../data/exact.ts'
 import { useConnection } from '../../../data/feed.ts'
 import { initials, modelName, tokens, total } from '../../../data/format.ts'
 import type { Shown } from '../../../data/shown.ts'
 import { useNode, useRunState, useTreeSource } from '../../../data/tree.ts'
 import { Arguments } from '../../../panes/ask/arguments.tsx'
+import { Boundary } from '../../../parts/boundary.tsx'
 import { Clock, Span } from '../../../parts/figures.tsx'
+import { LongText } from '../../../parts/long-text.tsx'
 import { Prose } from '../../../parts/prose.tsx'
 import { Shape } from '../../../parts/state.tsx'
 import { Chevron } from '../../../parts/states.tsx'
@@ -26,7 +29,9 @@ export const EntryRow = memo(function EntryRow(props: EntryRowProps): ReactNode 
   return props.messageId === null ? (
     <li className="entry">{props.children}</li>
   ) : (
-    <MessageRow {...props} messageId={props.messageId} />
+    <Boundary what="This message">
+      <MessageRow {...props} messageId={props.messageId} />
+    </Boundary>
   )
 })
 
@@ -126,9 +131,9 @@ function MessageFacts({ node, isSaid }: { readonly node: TreeNode; readonly isSa
 
 function MessageWords({ node, isQuiet }: { readonly node: TreeNode; readonly isQuiet: boolean }): ReactNode {
   const isWriting = node.state === 'running'
-  const text = node.content === null ? node.text : textOf(node.content)
+  const text = useMemo(() => (node.content === null ? node.text : textOf(node.content)), [node.content, node.text])
+  const value = useMemo(() => (node.role === 'user' ? jsonIn(text) : undefined), [node.role, text])
   if (text === '' && !isWriting) return null
-  const value = node.role === 'user' ? jsonIn(text) : undefined
   if (value !== undefined) return <Arguments input={value} />
   return (
     <div className={isQuiet ? 'mid' : undefined}>
@@ -174,10 +179,16 @@ function Thoughts({ text, isOpen: isFirst }: { readonly text: string; readonly i
         <Chevron />
         Thoughts
       </button>
-      {isOpen ? <p>{text}</p> : null}
+      {isOpen ? (
+        <p>
+          <LongText text={text} />
+        </p>
+      ) : null}
     </div>
   )
 }
+
+const MOST_TROUBLE = 4_000
 
 const ENDS: Partial<Readonly<Record<TreeNode['state'], readonly [Shown, string]>>> = {
   errored: ['failed', 'It failed'],
@@ -192,7 +203,11 @@ function EndNote({ node }: { readonly node: TreeNode }): ReactNode {
   return (
     <p className={`note ${state === 'cancelled' ? 'note-plain' : `note-${state}`}`}>
       <Shape state={state} isDecoration />
-      <span>{node.trouble === null || node.trouble === '' ? `${words}.` : `${words}: ${node.trouble}`}</span>
+      <span>
+        {node.trouble === null || node.trouble === ''
+          ? `${words}.`
+          : `${words}: ${shortText(node.trouble, MOST_TROUBLE)}`}
+      </span>
     </p>
   )
 }
