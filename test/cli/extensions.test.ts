@@ -169,7 +169,8 @@ test('approve answers what was seen: not what the same call asks for next, and n
 
   const [next] = await runtime.approvals()
   const [why, listed] = [await place.run(['why', asked?.runId ?? '']), await place.run(['approvals'])]
-  for (const { stdout, stderr } of [parked, resumed, why, listed]) {
+  expect(why.stdout).toMatch(/legate approvals \w{8}$/m)
+  for (const { stdout, stderr } of [parked, resumed, listed]) {
     expect(stdout + stderr).toMatch(/legate approve \w{8} --seen \w{64}/)
     expect(stdout + stderr).not.toMatch(/legate approve \w{8}(?! --seen)|--edit/)
   }

@@ -126,7 +126,7 @@ test('statuses, contents and arguments in words', () => {
     ]),
   ).toBe('a\n\n(image, image/png)')
   expect([jsonIn('{"a":1}'), jsonIn('{a'), jsonIn('7')]).toEqual([{ a: 1 }, undefined, undefined])
-  expect(pretty('[1]')).toBe('[\n  1\n]')
+  expect(pretty('[1]')).toBe('[\n 1\n]')
   expect(answerOf('session_id: 01a1ebce-1\n\nWeb is out.')).toBe('Web is out.')
   expect(answerOf('Web is out.')).toBe('Web is out.')
   expect([answerLine('{"title":"QUIC","year":2021}'), answerLine('a\nb')]).toEqual(['QUIC 2021', 'a b'])
