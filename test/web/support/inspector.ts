@@ -73,6 +73,8 @@ export async function readyToAllow(page: Page): Promise<Locator> {
   const button = page.getByRole('button', { name: /^Allow once/ }).first()
   await button.waitFor()
   await button.evaluate((one) => one.scrollIntoView({ block: 'center' }))
+  // The page sees a moment later that the button has moved.
+  await page.waitForTimeout(250)
   await page.locator('[data-allow][aria-disabled="false"]').first().waitFor()
   return button
 }

@@ -4,8 +4,8 @@ import { type RefObject, useCallback, useEffect, useRef, useState } from 'react'
 
 const STEADY_MS = 600
 const LOOK_MS = 100
-/** A fraction of a pixel is no movement. */
-const STILL_PX = 2
+/** Less is no movement: the pointer is on the same button still. */
+const STILL_PX = 8
 
 export interface Steady {
   readonly isSteady: boolean
