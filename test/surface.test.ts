@@ -171,7 +171,7 @@ const surface: Readonly<Record<string, Door>> = {
   'legate/client': {
     values:
       'ClientError approvalsOf connect emptyTree nodeOf nodesOf questionsOf reduceTree runOf treeOf usagesOf ' +
-      'visible visibleLines',
+      'visible visibleLines visibleProse',
     types:
       'Answers CallOptions ChangeAnswer ClientStreamOptions ConnectOptions ConversationAnswer ConversationClient ' +
       'EventsPageQuery EventsQuery FeedItem FeedOptions FeedPlace FromQuery KeptOwner LegateClient LimitQuery MadeWebhook ' +

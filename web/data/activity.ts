@@ -97,7 +97,7 @@ export function argumentLine(input: unknown): string {
   let length = 0
   for (const name in input) {
     const value = (input as Readonly<Record<string, unknown>>)[name]
-    const word = typeof value === 'string' ? value.slice(0, MOST_READ) : jsonText(value, MOST_READ)
+    const word = typeof value === 'string' ? value.slice(0, MOST_READ) : jsonText(value, MOST_READ, true)
     words.push(word)
     length += word.length
     if (length > MOST_READ) break

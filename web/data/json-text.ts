@@ -12,8 +12,9 @@ interface Level {
   at: number
 }
 
-/** A value as JSON, as `JSON.stringify(value, null, 1)` writes it; of a long one the first `most` characters. */
-export function jsonText(value: unknown, most: number = Number.POSITIVE_INFINITY): string {
+/** A value as JSON, as `JSON.stringify(value, null, 1)` writes it, or flat on one line; of a long one the first `most` characters. */
+export function jsonText(value: unknown, most: number = Number.POSITIVE_INFINITY, isFlat = false): string {
+  const breakAt = (depth: number) => (isFlat || depth > MOST_INDENT ? '' : `\n${' '.repeat(depth)}`)
   const levels: Level[] = []
   const parts: string[] = []
   let length = 0
@@ -29,7 +30,9 @@ export function jsonText(value: unknown, most: number = Number.POSITIVE_INFINITY
       put(`${breakAt(levels.length)}${level.isList ? ']' : '}'}`)
       continue
     }
-    put(`${level.at === 0 ? '' : ','}${breakAt(levels.length)}${level.isList ? '' : `${JSON.stringify(name)}: `}`)
+    put(
+      `${level.at === 0 ? '' : ','}${breakAt(levels.length)}${level.isList ? '' : `${JSON.stringify(name)}:${isFlat ? '' : ' '}`}`,
+    )
     level.at++
     put(begin(level.items[name], levels, most))
   }
@@ -46,8 +49,4 @@ function begin(value: unknown, levels: Level[], most: number): string {
   if (names.length === 0) return isList ? '[]' : '{}'
   levels.push({ items: value as Level['items'], names, isList, at: 0 })
   return isList ? '[' : '{'
-}
-
-function breakAt(depth: number): string {
-  return depth > MOST_INDENT ? '' : `\n${' '.repeat(depth)}`
 }

@@ -5,7 +5,7 @@ import { callText, type Node, seenOf, wantedText } from '../../doors/rows.ts'
 import type { Id, Json, PendingApproval, PendingQuestion } from '../../index.ts'
 import { shortId } from '../store/find-run.ts'
 import { exactLine, oneLine } from '../terminal/clean.ts'
-import { cut, wrapSigned } from '../terminal/width.ts'
+import { cut, wrap, wrapSigned } from '../terminal/width.ts'
 import { preview } from './words.ts'
 
 const PREVIEW = 120
@@ -135,10 +135,7 @@ export function approveCommands(node: Node, where = ''): string {
 }
 
 /** Writes the command that answers a request. */
-export function approvalCommands(
-  { nodeId, seen: digest }: Pick<PendingApproval, 'nodeId' | 'seen'>,
-  where = '',
-): string {
+function approvalCommands({ nodeId, seen: digest }: Pick<PendingApproval, 'nodeId' | 'seen'>, where = ''): string {
   const id = shortId(nodeId)
   const seen = seenOption(digest)
   return `legate approve ${id}${seen}${where}, or legate deny ${id}${seen} --reason TEXT${where}`

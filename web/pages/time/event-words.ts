@@ -57,7 +57,7 @@ function said(how: string, text: string, calls: number): string {
 }
 
 function shown(value: unknown): string {
-  return value === null || value === undefined ? '' : jsonText(value, MOST * 2)
+  return value === null || value === undefined ? '' : jsonText(value, MOST * 2, true)
 }
 
 function textOf(content: unknown): string {

@@ -25,7 +25,7 @@ export function fieldText(value: unknown): string {
 }
 
 /** The value of a field that a person changed. What was a plain text stays one; throws where it is not JSON. */
-export function fieldValue(text: string, before: unknown): unknown {
+function fieldValue(text: string, before: unknown): unknown {
   return isPlain(before) ? text : JSON.parse(text)
 }
 
