@@ -6,7 +6,8 @@ import { describe, expect, test } from 'vitest'
 import { askParts } from '../../src/surfaces/a2a/asks.ts'
 import { permissionOf } from '../../src/surfaces/acp/permission.ts'
 import { askText, inputRequests } from '../../src/surfaces/mcp/runs/asks.ts'
-import { shownValue, wantedOf } from '../../web/panes/ask/facts.ts'
+import { exactValue } from '../../web/data/exact.ts'
+import { wantedOf } from '../../web/panes/ask/facts.ts'
 
 /** Line breaks, marks of direction, blanks of no width, tags, controls. */
 const UNSEEN = /[\p{Cc}\p{Cf}\p{Default_Ignorable_Code_Point}\u2028\u2029\u00a0]/u
@@ -105,7 +106,7 @@ test('a form of MCP words questions without invisible characters, and lets lines
 test('I11 the page shows every character of a request and of its arguments', () => {
   expect(wantedOf(asked.request)).not.toMatch(UNSEEN)
   for (const value of [asked.request, asked.input, [HOSTILE]]) {
-    expect(shownValue(value).replaceAll('\n', '')).not.toMatch(UNSEEN)
-    expect(shownValue(value)).toContain('rm -rf /')
+    expect(exactValue(value).replaceAll('\n', '')).not.toMatch(UNSEEN)
+    expect(exactValue(value)).toContain('rm -rf /')
   }
 })
