@@ -59,10 +59,28 @@ export default defineConfig({
       ],
     },
   },
-  // What the sources import is a dependency, one of these few that are copied in (THIRD-PARTY.md), or the build fails.
+  // What the sources import is a dependency, one of these that are copied in (THIRD-PARTY.md), or the build fails.
   deps: {
     neverBundle: [/^node:/],
-    onlyBundle: ['hono', '@hono/node-server', 'jose', '@agentclientprotocol/sdk', '@a2a-js/sdk', 'zod'],
+    onlyBundle: [
+      'hono',
+      '@hono/node-server',
+      'jose',
+      '@agentclientprotocol/sdk',
+      '@a2a-js/sdk',
+      '@ai-sdk/anthropic',
+      '@ai-sdk/google',
+      '@ai-sdk/openai',
+      '@ai-sdk/openai-compatible',
+      '@ai-sdk/provider',
+      '@ai-sdk/provider-utils',
+      '@modelcontextprotocol/client',
+      '@modelcontextprotocol/core',
+      '@modelcontextprotocol/server',
+      'eventsource-parser',
+      'pkce-challenge',
+      'zod',
+    ],
   },
 })
 
