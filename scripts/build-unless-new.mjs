@@ -17,8 +17,12 @@ function buildUnlessNew(folder, sources, [program, ...args]) {
     console.log(`${folder} is newer than its sources: it was not built again`)
     return
   }
-  const status = spawnSync(program, args, { cwd: root, stdio: 'inherit' }).status ?? 1
-  if (status !== 0) process.exit(status)
+  // npm puts the programs of packages on the path; a shell does not.
+  const bin = path.join(root, 'node_modules/.bin')
+  const env = { ...process.env, PATH: `${bin}${path.delimiter}${process.env.PATH}` }
+  const { status, error } = spawnSync(program, args, { cwd: root, env, stdio: 'inherit' })
+  if (error !== undefined) throw error
+  if (status !== 0) process.exit(status ?? 1)
 }
 
 function isNew(folder, sources) {

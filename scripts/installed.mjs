@@ -7,9 +7,10 @@ const root = path.resolve(import.meta.dirname, '..')
 const { packages } = JSON.parse(readFileSync(path.join(root, 'package-lock.json'), 'utf8'))
 
 /** Each dependency, with the packages that come with it. A package that two bring counts for the first. */
-export function dependencies() {
+export function installed() {
+  const { dependencies, optionalDependencies } = packages['']
   const seen = new Set()
-  return Object.keys(packages[''].dependencies).map((name) => {
+  return Object.keys({ ...dependencies, ...optionalDependencies }).map((name) => {
     const places = closure(`node_modules/${name}`, seen)
     const bytes = places.map((place) => bytesOf(path.join(root, place))).reduce((sum, size) => sum + size, 0)
     return { name, version: packages[`node_modules/${name}`].version, places, bytes }

@@ -4,7 +4,7 @@ import { spawnSync } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
-import { dependencies } from './installed.mjs'
+import { installed } from './installed.mjs'
 
 /** With Legate itself. Raise them only with a reason: THIRD-PARTY.md says why each package is there. */
 const MOST_MB = 37
@@ -25,7 +25,7 @@ try {
 
 /** Throws where more is installed than may be. */
 function checkSize(own) {
-  const found = dependencies()
+  const found = installed()
   const bytes = found.reduce((sum, dependency) => sum + dependency.bytes, own)
   const count = found.reduce((sum, { places }) => sum + places.length, 1)
   const said = `npm installs ${(bytes / 1e6).toFixed(1)} MB in ${count} packages`

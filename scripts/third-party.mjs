@@ -5,13 +5,13 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { parseArgs } from 'node:util'
-import { dependencies, versionsOf } from './installed.mjs'
+import { installed, versionsOf } from './installed.mjs'
 
 /** Why each dependency is there. */
 const PURPOSES = {
   ajv: 'checks values against JSON Schema',
   libsql:
-    'SQLite on Node 20; Node 22.13 and newer have their own. On Linux npm installs two binaries, for glibc and for musl',
+    'SQLite on Node 20. Node 22.13 and newer have their own: there `npm install --omit=optional` leaves out libsql',
   'minijinja-js': 'templates of recipes and prompt files, in WebAssembly',
   picocolors: 'colours of the command line',
   re2js: 'patterns of rules and schemas, in linear time whoever wrote them',
@@ -60,7 +60,9 @@ function introduction() {
     '',
     '| package | with what comes with it | what it is for |',
     '|---|---|---|',
-    ...dependencies().map(installed),
+    ...installed().map(installedRow),
+    '',
+    'libsql has a binary for each platform; on Linux npm installs two, for glibc and for musl.',
     '',
     '`pg`, `@dbos-inc/dbos-sdk` and `@opentelemetry/api` are optional: who uses a store on PostgreSQL, `dbos()` or spans installs them.',
     '',
@@ -78,7 +80,7 @@ function introduction() {
   ]
 }
 
-function installed({ name, version, places, bytes }) {
+function installedRow({ name, version, places, bytes }) {
   const purpose = PURPOSES[name]
   if (purpose === undefined) throw new Error(`Say in scripts/third-party.mjs what ${name} is for.`)
   const packages = places.length === 1 ? '' : ` in ${places.length} packages`

@@ -45,7 +45,7 @@ test('needs nothing in memory, and serves all but the inspector', async () => {
 test('says what to install for SQLite, and runs with it', async () => {
   const { stderr } = await run(['runs.db'])
   expect(stderr).toMatch(
-    /Cannot find module 'libsql'\. A bundle cannot hold the package libsql: install it beside the bundle/,
+    /Cannot find module 'libsql'\. Install the package with `npm install libsql`; a bundle cannot hold it, and finds it beside itself\./,
   )
   expect(stderr).toContain('Node 22.13 and newer have SQLite themselves.')
 

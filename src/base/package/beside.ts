@@ -10,7 +10,7 @@ export function loadBeside(load: NodeJS.Require, name: string, instead = ''): un
   } catch (error) {
     if (Reflect.get(Object(error), 'code') !== 'MODULE_NOT_FOUND') throw error
     const [why = ''] = messageOf(error).split(/\s*Require stack/)
-    const message = `${why}. A bundle cannot hold the package ${name}: install it beside the bundle with \`npm install ${name}\`. ${instead}`
+    const message = `${why}. Install the package with \`npm install ${name}\`; a bundle cannot hold it, and finds it beside itself. ${instead}`
     throw new Error(message.trim(), { cause: error })
   }
 }
