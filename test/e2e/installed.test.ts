@@ -31,7 +31,7 @@ beforeAll(async () => {
   mock.on({}, { content: 'Good evening.' })
   await mock.start()
   await install()
-})
+}, 60_000)
 afterAll(() => stopMock(mock))
 
 async function install(): Promise<void> {
