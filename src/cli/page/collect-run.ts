@@ -25,7 +25,8 @@ const MOST_REQUESTS = 8_000_000
 export async function collectRun(lines: AsyncIterable<string>): Promise<CollectedRun> {
   const runtime = createRuntime({ store: memoryStore(), engine: { workers: 0 } })
   try {
-    const rootId = await runtime.import(lines)
+    // Open runs stay open in the file. Nothing goes on: there are no workers.
+    const rootId = await runtime.import(lines, { goOn: true })
     const answers = new Answers(runtime)
     const events = await eventsOf(answers, rootId)
     await askAll(answers, runtime, rootId)
