@@ -129,3 +129,24 @@ describe('a store that only reads', () => {
     await writer.close()
   })
 })
+
+test('a log that a reader has made long shrinks when the reader is gone', async () => {
+  const store = sqliteStore(file)
+  onTestFinished(() => store.close())
+  await store.commit(treeCommit('root-a'))
+  const reader = connect(file, 'read')
+  reader.exec('BEGIN')
+  reader.all('SELECT n FROM commits')
+  const text = 'x'.repeat(4_000_000)
+  const logBytes = () => statSync(`${file}-wal`).size
+  for (let at = 0; logBytes() < 80_000_000; at++) {
+    await store.commit(treeCommit(`root-${at}`, { bodies: [{ hash: `text-${at}`, text }] }))
+  }
+  reader.exec('COMMIT')
+  reader.close()
+
+  // One commit moves the log into the file, the next begins the log anew.
+  for (const id of ['root-b', 'root-c']) await store.commit(treeCommit(id))
+
+  expect(logBytes()).toBeLessThan(68_000_000)
+})

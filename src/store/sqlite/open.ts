@@ -109,6 +109,8 @@ function openConnection({ path, durability, busyMs }: SqliteFile): Connection {
     connection.exec(`PRAGMA synchronous = ${durability === 'power' ? 'FULL' : 'NORMAL'}`)
     // Until a checkpoint pages are overwritten in the log, so few checkpoints write few pages.
     connection.exec('PRAGMA wal_autocheckpoint = 8000')
+    // A reader that stays in the way of checkpoints makes the log grow; afterwards it shrinks to this again.
+    connection.exec(`PRAGMA journal_size_limit = ${LOG_BYTES}`)
     requireKnownSchema(path, schemaVersion(connection))
     migrate(connection)
     connection.exec('PRAGMA busy_timeout = 20')
@@ -118,6 +120,9 @@ function openConnection({ path, durability, busyMs }: SqliteFile): Connection {
     throw error
   }
 }
+
+/** The log between two checkpoints: 8,000 pages, and room for one large commit. */
+const LOG_BYTES = 64 * 1024 * 1024
 
 function openForReading({ path, busyMs }: SqliteFile): Connection {
   const connection = readConnection(path, busyMs)
