@@ -9,6 +9,7 @@
 
 import { InputError, isLegateError, type LegateError, messageOf, StoreError } from '../base/error.ts'
 import { flag, list, type OptionRules, readOptions, text } from '../base/options.ts'
+import { Slices } from '../base/slices.ts'
 import { isDead } from '../engine/lease.ts'
 import type { TreeRows } from '../graph/reader.ts'
 import type { Conversation, Id } from '../graph/rows.ts'
@@ -66,9 +67,6 @@ export interface AuditReport {
 
 const OPTIONS: OptionRules<Omit<AuditOptions, 'rootId'>> = { types: list, repair: flag, verify: flag }
 
-/** Trees with more nodes are large. */
-const LARGE = 1_000
-
 /** How often to check again: a repair may bring other defects to light. */
 const MAX_ROUNDS = 5
 
@@ -107,6 +105,7 @@ class Auditor {
   private readonly findings: Finding[] = []
   private readonly repaired: Finding[] = []
   private verified: AuditReport['verified'] = null
+  private readonly slices = new Slices()
   private readonly counts = { trees: 0, conversations: 0, turns: 0, nodes: 0, links: 0 }
 
   constructor(ledger: Ledger, options: AuditOptions) {
@@ -189,8 +188,8 @@ class Auditor {
     const found: Finding[] = []
     for (const some of checksOf(tree, await this.around(), this.options.types)) {
       found.push(...some)
-      // A check of a large tree takes a while, so other work gets its turn after each.
-      if (tree.nodes.size > LARGE) await new Promise(setImmediate)
+      // A check of a large tree takes a while.
+      await this.slices.next()
     }
     return found
   }

@@ -6,6 +6,7 @@
 //   - Of a large tree elsewhere some turns are read at a time: the copy in this process stays small, and its event loop goes on.
 
 import type { Later } from '../base/maybe.ts'
+import { Slices } from '../base/slices.ts'
 import type { EventRow } from '../graph/event.ts'
 import {
   addMember,
@@ -26,15 +27,23 @@ import type { Store } from '../store/store.ts'
 type LoadedFrom = StoreReader & Pick<Store, 'known'>
 
 /**
- * Loads all trees one by one, so that only one need be in memory. Skips trees that were changed from outside: the store reports
- * them.
+ * Loads all trees one by one, those with the newest ids first. One tree is in memory, and the ids of all conversations. Other work
+ * gets its turn in between. Skips trees that were changed from outside: the store reports them.
  */
 export async function* eachTree(store: LoadedFrom): AsyncGenerator<TreeRows> {
+  const slices = new Slices()
+  const roots: Id[] = []
   const members = new Map<Id, Id[]>()
-  for await (const row of loadConversations(store)) addMember(members, row)
-  for (const { id } of await store.roots({ limit: Number.MAX_SAFE_INTEGER })) {
+  for await (const row of loadConversations(store)) {
+    if (row.id === row.rootId) roots.push(row.id)
+    else addMember(members, row)
+    await slices.next()
+  }
+  for (let id = roots.pop(); id !== undefined; id = roots.pop()) {
     const tree = await loadWith(store, id, members.get(id) ?? []).catch(ignoreTampered)
+    members.delete(id)
     if (tree !== undefined) yield tree
+    await slices.next()
   }
 }
 

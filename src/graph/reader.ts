@@ -122,6 +122,11 @@ export interface StoreReader extends Scans {
   writtenRoot?(turnId: Id): Id | undefined
   /** Those of these turns that are not open: they have ended, or their tree is gone. One read of a store far away, which loads no tree. */
   notOpen?(turnIds: readonly Id[]): Promise<readonly Id[]>
+  /**
+   * All turns that have not ended, some at a time with their conversations: whoever takes them one page after the other lets other
+   * work go on between two pages. Passes over trees that were changed from outside.
+   */
+  openPages?(): Iterable<readonly Turn[]>
   /** The root of the tree that has this conversation, turn or node; undefined where no tree has it. */
   rootOf(id: Id): Later<Id | undefined>
   /** The root of that tree and whose it is, as the rows say that are not checked yet. One read, which loads no tree. */

@@ -36,7 +36,7 @@ import { codeOf, withKinds } from '../graph/kinds.ts'
 import { ignoreTampered, type TreeReader, unlessTampered } from '../graph/reader.ts'
 import type { AgentRef, Id } from '../graph/rows.ts'
 import { Ledger } from '../store/ledger.ts'
-import { lookWith, openTopRuns } from '../store/look.ts'
+import { lookWith, takeTopRuns } from '../store/look.ts'
 import { memoryStore } from '../store/memory/index.ts'
 import { notFound } from '../store/not-found.ts'
 import type { Store } from '../store/store.ts'
@@ -340,9 +340,8 @@ export class Runtime extends StoreOperations {
     readOptions('resume()', options, {})
     await this.start()
     await this.engine.takeUp()
-    const open = await openTopRuns(this.store)
     // A tree that was changed from outside is reported, and holds up no other.
-    const runs = await Promise.all(open.map((turn) => this.attach(turn.id).catch(ignoreTampered)))
+    const runs = await takeTopRuns(this.store, ({ id }) => this.attach(id).catch(ignoreTampered))
     return runs.filter((run) => run !== undefined)
   }
 

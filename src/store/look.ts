@@ -7,6 +7,7 @@
 //   - What reads may run several times, so it does nothing else.
 
 import { after, type Later } from '../base/maybe.ts'
+import { Slices } from '../base/slices.ts'
 import { ignoreTampered, type StoreReader, type TreeReader } from '../graph/reader.ts'
 import type { Id, Node, Turn } from '../graph/rows.ts'
 import type { StoreChange } from './store.ts'
@@ -119,19 +120,56 @@ export async function untilLoaded<T>(read: () => Later<T>): Promise<T> {
 const MOST_AHEAD = 255
 
 /**
- * Lists the open runs that work for no other open run, of these trees or of all: runs of user conversations first, then runs that
- * outlived their host, in the background or abandoned.
+ * Those of the open runs that work for no other open run, of all trees or of these: first the runs of user conversations, then
+ * background runs whose host has ended.
  */
 export async function openTopRuns(store: StoreReader, trees?: ReadonlySet<Id>): Promise<Turn[]> {
-  const roots = await store.openRoots({ limit: MANY })
-  const known = new Set(roots.map(({ id }) => id))
-  const tops = roots.filter(({ rootId }) => trees?.has(rootId) !== false)
-  for (const turn of await store.openTurns(MANY)) {
-    if (known.has(turn.id) || trees?.has(turn.rootId) === false) continue
-    const read = (tree: TreeReader) => worksAlone(tree, turn)
-    if (await lookUnlessTampered(store, turn.rootId, { read, altered: () => false })) tops.push(turn)
+  return takeTopRuns(store, (turn) => turn, trees)
+}
+
+/** Like `openTopRuns`, and gives what `take` makes of each run while its rows are at hand. Other work gets its turn meanwhile. */
+export async function takeTopRuns<T>(
+  store: StoreReader,
+  take: (turn: Turn) => Later<T>,
+  trees?: ReadonlySet<Id>,
+): Promise<T[]> {
+  const slices = new Slices()
+  const [first, rest]: [T[], T[]] = [[], []]
+  for await (const { roots, others } of openPages(store)) {
+    for (const turn of roots) if (trees?.has(turn.rootId) !== false) first.push(await take(turn))
+    for (const turn of others) {
+      if (trees?.has(turn.rootId) === false) continue
+      const read = (tree: TreeReader) => worksAlone(tree, turn)
+      if (await lookUnlessTampered(store, turn.rootId, { read, altered: () => false })) rest.push(await take(turn))
+    }
+    await slices.next()
   }
-  return tops
+  return first.concat(rest)
+}
+
+/** Open runs of user conversations, and all others. */
+interface OpenPage {
+  readonly roots: readonly Turn[]
+  readonly others: readonly Turn[]
+}
+
+/** A store that reads by pages has the conversation of each run at hand; another is asked which runs are of user conversations. */
+async function* openPages(store: StoreReader): AsyncGenerator<OpenPage> {
+  if (store.openPages === undefined) {
+    const roots = await store.openRoots({ limit: MANY })
+    const known = new Set(roots.map(({ id }) => id))
+    yield { roots, others: (await store.openTurns(MANY)).filter(({ id }) => !known.has(id)) }
+    return
+  }
+  for (const page of store.openPages()) {
+    const types = new Map<Id, string | undefined>()
+    for (const { id, rootId, conversationId } of page) {
+      const read = (tree: TreeReader) => tree.conversation(conversationId)?.type
+      types.set(id, await lookUnlessTampered(store, rootId, { read, altered: () => undefined }))
+    }
+    const isRoot = ({ id }: Turn) => types.get(id) === 'user'
+    yield { roots: page.filter(isRoot), others: page.filter((turn) => !isRoot(turn)) }
+  }
 }
 
 function worksAlone(tree: TreeReader, { id }: Turn): boolean {

@@ -8,6 +8,7 @@ import {
   type LocalReader,
   type LocalScans,
   type RootsQuery,
+  type StoreReader,
   type TreeReader,
   unlessTampered,
 } from '../../graph/reader.ts'
@@ -21,7 +22,9 @@ import { readyQueues, rootsAsked, WAITS } from './owners.ts'
 import { type CheckedSpans, cacheSpan } from './spans.ts'
 import { BODY } from './tree.ts'
 
-export function sqliteReader(graph: SqliteGraph, read: RunQuery): LocalReader {
+type SqliteReader = LocalReader & Pick<StoreReader, 'openPages'>
+
+export function sqliteReader(graph: SqliteGraph, read: RunQuery): SqliteReader {
   const number = (sql: string, values: SqlRow): number | undefined => {
     const value = read((db) => db.first(sql, values))?.[0]
     return typeof value === 'number' ? value : undefined
@@ -123,8 +126,14 @@ export function sqliteReader(graph: SqliteGraph, read: RunQuery): LocalReader {
     findIds: (ending, limit) => findIds(read, ending, limit),
     openTurns: (limit, rootId) => {
       if (rootId === undefined) return turns(OPEN_TURNS, [bound(limit)])
-      const all = turns(OPEN_TURNS, [Number.MAX_SAFE_INTEGER])
-      return all.filter((turn) => turn.rootId === rootId).slice(0, bound(limit))
+      return turns(OPEN_IN_TREE, [rootId, bound(limit)]).filter((turn) => turn.rootId === rootId)
+    },
+    openPages: function* () {
+      const places = list(OPEN_PLACES, [])
+      for (let at = 0; at < places.length; at += OPEN_PAGE) {
+        const page = places.slice(at, at + OPEN_PAGE).flat()
+        yield graph.turnsAt(page.filter((n) => typeof n === 'number'))
+      }
     },
     openRoots: ({ limit, owner }) =>
       owner === undefined
@@ -134,6 +143,8 @@ export function sqliteReader(graph: SqliteGraph, read: RunQuery): LocalReader {
 }
 
 const FIRST = { wakeAt: -1, id: '' }
+/** How many open turns are read together, each with its conversation. */
+const OPEN_PAGE = 32
 /** How many trees one step of a walk reads. */
 const PAGE = 256
 
@@ -179,6 +190,12 @@ const CLAIMANTS = `SELECT DISTINCT CAST(queue AS BLOB) FROM rows WHERE queue > '
 const NEXT_DUE = `SELECT min(due) FROM (SELECT min(due) AS due FROM rows WHERE queue IN ('t', 'w') AND due > ?1
   UNION ALL SELECT min(mark) FROM rows WHERE mark > ?1 AND n % 1048576 > 0)`
 const OPEN_TURNS = `SELECT CAST(data ->> '$.turn' AS BLOB) FROM rows WHERE queue >= 'q' AND queue < 'u' AND n % 1048576 = 0 LIMIT ?`
+const OPEN_IN_TREE = OPEN_TURNS.replace(
+  'LIMIT',
+  "AND coalesce(data ->> '$.rootId', data ->> '$.conversationId') = ? LIMIT",
+)
+const OPEN_PLACES = `SELECT t.n, c.n FROM rows AS t ${CONVERSATION_OF_TURN.replaceAll('CROSS', 'LEFT')}
+  WHERE t.queue >= 'q' AND t.queue < 'u' AND t.n % 1048576 = 0`
 const OPEN_ROOTS = `SELECT CAST(t.data ->> '$.turn' AS BLOB) FROM rows AS t ${CONVERSATION_OF_TURN}
   WHERE t.queue >= 'q' AND t.queue < 'u' AND t.n % 1048576 = 0
     AND coalesce(c.data ->> '$.type', 'user') = 'user' LIMIT ?`
@@ -266,6 +283,8 @@ export interface SqliteGraph {
   readonly spans: SqliteReads['spans']
   tail(rootId: Id): Tail | undefined
   rootOf(id: Id): Id | undefined
+  /** Reads the spans that begin at these numbers together, and gives the open turns among them. */
+  turnsAt(firsts: readonly number[]): readonly Turn[]
 }
 
 /** Reads for rules, from the cache where possible; every row that it reads is cached. */
@@ -308,7 +327,23 @@ export function sqliteGraph(reads: SqliteReads): SqliteGraph {
     const cached = known?.turns.get(id) ?? known?.nodes.get(id) ?? known?.conversations.get(id)
     return (cached ?? turn(id) ?? conversation(id) ?? node(id))?.row.rootId
   }
-  return { reader, heard, spans: reads.spans, tail: (rootId) => tailOf(reads, rootId), rootOf }
+  const openAt = (firsts: readonly number[]): readonly Turn[] => {
+    const found = heard((db) => reads.spans().readAll(db, firsts))
+    return found.flatMap((span) => {
+      const row = cacheSpan(reads.cache(), span)?.turnsAt.get(span.text.first)?.row
+      return row === undefined || row.state === 'ended' ? [] : row
+    })
+  }
+  return {
+    reader,
+    heard,
+    spans: reads.spans,
+    tail: (rootId) => tailOf(reads, rootId),
+    rootOf,
+    // One damaged span makes the query fail for all.
+    turnsAt: (firsts) =>
+      unlessTampered(() => openAt(firsts)) ?? firsts.flatMap((first) => unlessTampered(() => openAt([first])) ?? []),
+  }
 }
 
 function cellReads({ read, cache, spans }: SqliteReads, heard: RunQuery) {

@@ -1,0 +1,114 @@
+import { join } from 'node:path'
+import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import { agent, createRuntime, type Runtime, tool } from '../../src/index.ts'
+import { connect } from '../../src/store/sqlite/driver.ts'
+import { sqliteStore } from '../../src/store/sqlite/index.ts'
+import type { LocalStore } from '../../src/store/store.ts'
+import { scriptedModel } from '../../src/testing/index.ts'
+import { tempFolder } from '../support/temp-folder.ts'
+
+const TREES = 100
+
+const deploy = tool({ description: 'Deploys.', input: { type: 'object' }, approval: 'required', execute: () => 'ok' })
+const lead = agent({
+  name: 'lead',
+  instructions: 'Lead.',
+  model: scriptedModel(() => ({ calls: [{ name: 'deploy', input: {} }] })),
+  tools: { deploy },
+})
+
+let path: string
+let store: LocalStore
+let runtime: Runtime
+/** Counts the turns of the event loop. */
+let turn = 0
+let isOver = false
+
+/** Opens the file anew. */
+function open(): void {
+  store = sqliteStore(path)
+  runtime = createRuntime({ store, agents: [lead] })
+}
+
+/** Every look at the clock costs so much that each slice is over at once. */
+function makeSlow(): void {
+  let now = performance.now()
+  vi.spyOn(performance, 'now').mockImplementation(() => (now += 20))
+}
+
+beforeEach(async () => {
+  path = join(tempFolder(), 'legate.db')
+  open()
+  const runs = Array.from({ length: TREES }, () => runtime.run(lead, 'Go.'))
+  await Promise.all(
+    runs.map(async (run) => {
+      for await (const { type } of run) if (type === 'approval-request') return
+    }),
+  )
+  await runtime.close()
+  open()
+  isOver = false
+  const count = () => {
+    turn++
+    if (!isOver) setImmediate(count)
+  }
+  count()
+})
+
+afterEach(async () => {
+  isOver = true
+  vi.restoreAllMocks()
+  await runtime.close()
+})
+
+test('an audit of many trees lets other work go on between two of them, and the rows behind it go', async () => {
+  const turns = new Set<number>()
+  const { events } = store
+  vi.spyOn(store, 'events').mockImplementation((...query) => {
+    turns.add(turn)
+    return events(...query)
+  })
+  makeSlow()
+
+  const { checked, findings } = await runtime.audit()
+
+  expect({ trees: checked.trees, findings }).toEqual({ trees: TREES, findings: [] })
+  expect(turns.size).toBeGreaterThanOrEqual(TREES)
+})
+
+test('a store with many open runs is taken up some at a time, and other work goes on meanwhile', async () => {
+  const turns: number[] = []
+  const sizes: number[] = []
+  const { openPages } = store
+  store.openPages = function* () {
+    for (const page of openPages?.() ?? []) {
+      turns.push(turn)
+      sizes.push(page.length)
+      yield page
+    }
+  }
+  const whole = [vi.spyOn(store, 'openTurns'), vi.spyOn(store, 'openRoots')]
+  makeSlow()
+
+  const runs = await runtime.resume()
+
+  expect(new Set(runs.map(({ id }) => id)).size).toBe(TREES)
+  expect(Math.max(...sizes)).toBeLessThanOrEqual(32)
+  expect(new Set(turns).size).toBe(sizes.length)
+  for (const spy of whole) expect(spy).not.toHaveBeenCalled()
+})
+
+test('whoever asks for the open turns of one tree reads no others', async () => {
+  const [first] = store.openTurns(1)
+  const other = connect(path)
+  other.exec(`UPDATE rows SET data = json_set(data, '$.version', 99) WHERE data ->> '$.turn' <> '${first?.id}'`)
+  other.close()
+  await runtime.close()
+  open()
+
+  expect(store.openTurns(10, first?.rootId).map(({ id }) => id)).toEqual([first?.id])
+  expect(store.openTurns(10, 'nobody')).toEqual([])
+  expect(store.tampered?.()).toEqual([])
+  store.openTurns(TREES)
+  expect(store.tampered?.()).toHaveLength(TREES - 1)
+})
