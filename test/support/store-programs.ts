@@ -26,8 +26,12 @@ export class StorePrograms {
     beforeAll(() => this.build(`src/store/${store}/index.ts`))
   }
 
-  start(code: string): Started {
-    const child = spawn(process.execPath, this.args(code), { cwd: this.folder, stdio: ['ignore', 'pipe', 'inherit'] })
+  start(code: string, env: Record<string, string> = {}): Started {
+    const child = spawn(process.execPath, this.args(code), {
+      cwd: this.folder,
+      env: { ...process.env, ...env },
+      stdio: ['ignore', 'pipe', 'inherit'],
+    })
     const said: string[] = []
     const lines = createInterface({ input: child.stdout })
     lines.on('line', (line) => said.push(line))

@@ -21,12 +21,13 @@ import {
   storeError,
   whileBusy,
 } from './driver.ts'
-import type { SqliteFile } from './open.ts'
+import { FIRST_TRY_MS, type SqliteFile } from './open.ts'
 import {
   acknowledge,
   begin,
   checkedCache,
   dataVersion,
+  end,
   failure,
   numberEvents,
   type OpenFile,
@@ -140,13 +141,13 @@ interface Place {
 function commitAtOnce(place: Place, commit: Commit): void | Promise<void> {
   requireWritable(place.file)
   const texts = commitTexts(commit)
-  if (!tryCommit(place, commit, texts)) return patiently(place.file, () => tryCommit(place, commit, texts))
+  if (!tryCommit(place, commit, texts)) return patiently(place, () => tryCommit(place, commit, texts))
 }
 
 /** Waits only if another process holds the lock. */
 function commitTogether(place: Place, work: () => void): void | Promise<void> {
   requireWritable(place.file)
-  if (!tryTogether(place, work)) return patiently(place.file, () => tryTogether(place, work))
+  if (!tryTogether(place, work)) return patiently(place, () => tryTogether(place, work))
 }
 
 function requireWritable({ path, readOnly }: SqliteFile): void {
@@ -160,36 +161,45 @@ type Change = (db: Connection, cache: RowCache) => void
 /** Writes a change that is not a commit, in one transaction. */
 function writeAtOnce(place: Place, change: Change): void | Promise<void> {
   requireWritable(place.file)
-  if (!tryWrite(place, change)) return patiently(place.file, () => tryWrite(place, change))
+  if (!tryWrite(place, change)) return patiently(place, () => tryWrite(place, change))
 }
 
 /** Writes a change that touches no row of a tree: the cache stays as it is. */
 function writeBeside(place: Place, change: (db: Connection) => void): void | Promise<void> {
   requireWritable(place.file)
-  if (!tryWriteBeside(place, change)) return patiently(place.file, () => tryWriteBeside(place, change))
+  if (!tryWriteBeside(place, change)) return patiently(place, () => tryWriteBeside(place, change))
 }
 
-/** Drivers block the event loop, so each try waits 20 ms at most; other work runs between tries. */
-async function patiently({ path, busyMs }: SqliteFile, tryOnce: () => boolean): Promise<void> {
+/** Drivers block the event loop, so the first try waits 20 ms at most, and the others do not: other work runs between them. */
+async function patiently({ session, file: { path, busyMs } }: Place, tryOnce: () => boolean): Promise<void> {
   const giveUpAt = performance.now() + busyMs
   do {
     if (performance.now() >= giveUpAt) throw new StoreError('store_busy', busyMessage(path), { details: { path } })
-    await sleep(5 + Math.random() * 45)
-  } while (!tryOnce())
+    await sleep(5 + Math.random() * 10)
+  } while (!withoutWaiting(session().db, tryOnce))
+}
+
+function withoutWaiting<T>(db: Connection, work: () => T): T {
+  db.exec('PRAGMA busy_timeout = 0')
+  try {
+    return work()
+  } finally {
+    db.exec(`PRAGMA busy_timeout = ${FIRST_TRY_MS}`)
+  }
 }
 
 /** False when another process holds the lock. */
 function tryCommit({ session, graph, file }: Place, commit: Commit, texts: CommitTexts): boolean {
   const current = session()
-  const { db, path } = current
+  const { db } = current
   current.presence.requireUnseen()
   current.spans.require(db, commit.rootId)
-  if (!begin(db, path)) return false
+  if (!begin(current)) return false
   current.spans.isWriting = true
   try {
     const cache = checkedCache(current)
     const written = writeCommit({ db, graph, cache }, commit, texts)
-    db.exec('COMMIT')
+    end(current)
     requireThere(current, file)
     putWritten(cache, commit, written)
     acknowledge(current)
@@ -206,9 +216,9 @@ function tryCommit({ session, graph, file }: Place, commit: Commit, texts: Commi
 /** False when another process holds the lock. */
 function tryTogether({ session, file }: Place, work: () => void): boolean {
   const current = session()
-  const { db, path, spans } = current
+  const { db, spans } = current
   current.presence.requireUnseen()
-  if (!begin(db, path)) return false
+  if (!begin(current)) return false
   const shared: SharedTransaction = {}
   current.shared = shared
   spans.isWriting = true
@@ -216,7 +226,7 @@ function tryTogether({ session, file }: Place, work: () => void): boolean {
     checkedCache(current)
     work()
     if (shared.failed !== undefined) throw shared.failed
-    db.exec('COMMIT')
+    end(current)
     requireThere(current, file)
     acknowledge(current)
     return true
@@ -266,12 +276,12 @@ function putWritten(cache: RowCache, commit: Commit, written: WrittenNumbers): v
 
 function tryWrite({ session, file }: Place, change: Change): boolean {
   const current = session()
-  const { db, path } = current
+  const { db } = current
   current.presence.requireUnseen()
-  if (!begin(db, path)) return false
+  if (!begin(current)) return false
   try {
     change(db, checkedCache(current))
-    db.exec('COMMIT')
+    end(current)
     requireThere(current, file)
     acknowledge(current)
     return true
@@ -286,12 +296,12 @@ function tryWrite({ session, file }: Place, change: Change): boolean {
 /** False when another process holds the lock. */
 function tryWriteBeside({ session, file }: Place, change: (db: Connection) => void): boolean {
   const current = session()
-  const { db, path } = current
+  const { db } = current
   current.presence.requireUnseen()
-  if (!begin(db, path)) return false
+  if (!begin(current)) return false
   try {
     change(db)
-    db.exec('COMMIT')
+    end(current)
     requireThere(current, file)
     return true
   } catch (error) {

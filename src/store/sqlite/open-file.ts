@@ -29,6 +29,8 @@ export interface OpenFile {
   isChecked: boolean
   /** `commitsHere` at the last check. */
   commits: number
+  /** The moment before which no transaction begins. */
+  restsUntil: number
   /** The open transaction that several commits share. */
   shared: SharedTransaction | undefined
 }
@@ -63,6 +65,7 @@ export function openStore(file: SqliteFile): OpenFile {
     version: 0,
     isChecked: false,
     commits: 0,
+    restsUntil: 0,
     shared: undefined,
   }
 }
@@ -125,8 +128,9 @@ export function numberEvents({ events }: Commit, before: number): void {
   })
 }
 
-/** Begins a transaction that writes. False when another process holds the lock. */
-export function begin(db: Connection, path: string): boolean {
+/** Begins a transaction that writes. False when another process holds the lock, or has to get the lock first. */
+export function begin({ db, path, restsUntil }: OpenFile): boolean {
+  if (restsUntil > 0 && performance.now() < restsUntil) return false
   try {
     db.exec('BEGIN IMMEDIATE')
     return true
@@ -136,3 +140,19 @@ export function begin(db: Connection, path: string): boolean {
     throw storeError(error, path)
   }
 }
+
+/**
+ * Ends a transaction that writes. On a slow disk this process then rests: else the lock would be free for moments only, which
+ * others hardly meet, and several transactions in a row would stop the event loop for the sum of their times.
+ */
+export function end(session: OpenFile): void {
+  const begun = performance.now()
+  session.db.exec('COMMIT')
+  const now = performance.now()
+  session.restsUntil = now - begun > SLOW_MS ? now + REST_MS : 0
+}
+
+const SLOW_MS = 50
+
+/** Longer than others wait from one try to the next. */
+const REST_MS = 20

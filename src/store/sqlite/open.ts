@@ -14,6 +14,9 @@ export interface SqliteFile {
   readonly readOnly: boolean
 }
 
+/** How long a statement waits for the lock of another process, and the event loop with it. */
+export const FIRST_TRY_MS = 20
+
 /** Opens our database file, or creates one. Throws StoreError; a file that is not ours stays as it is. */
 export function openFile(file: SqliteFile): Connection {
   try {
@@ -113,7 +116,7 @@ function openConnection({ path, durability, busyMs }: SqliteFile): Connection {
     connection.exec(`PRAGMA journal_size_limit = ${LOG_BYTES}`)
     requireKnownSchema(path, schemaVersion(connection))
     migrate(connection)
-    connection.exec('PRAGMA busy_timeout = 20')
+    connection.exec(`PRAGMA busy_timeout = ${FIRST_TRY_MS}`)
     return connection
   } catch (error) {
     connection.close()
