@@ -7,9 +7,9 @@
 //   - A check reads rows only and reports each defect once. A repair is a commit, and loses nothing.
 //   - One damaged tree does not hide the others.
 
+import { Slices } from '../base/clock.ts'
 import { InputError, isLegateError, type LegateError, messageOf, StoreError } from '../base/error.ts'
 import { flag, list, type OptionRules, readOptions, text } from '../base/options.ts'
-import { Slices } from '../base/slices.ts'
 import { isDead } from '../engine/lease.ts'
 import type { TreeRows } from '../graph/reader.ts'
 import type { Conversation, Id } from '../graph/rows.ts'

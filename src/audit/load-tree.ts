@@ -5,8 +5,8 @@
 //   - The rows are of one moment.
 //   - Of a large tree elsewhere some turns are read at a time: the copy in this process stays small, and its event loop goes on.
 
+import { Slices } from '../base/clock.ts'
 import type { Later } from '../base/maybe.ts'
-import { Slices } from '../base/slices.ts'
 import type { EventRow } from '../graph/event.ts'
 import {
   addMember,

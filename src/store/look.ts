@@ -6,8 +6,8 @@
 //   - A store in this process is read as before: at once, and once.
 //   - What reads may run several times, so it does nothing else.
 
+import { Slices } from '../base/clock.ts'
 import { after, type Later } from '../base/maybe.ts'
-import { Slices } from '../base/slices.ts'
 import { ignoreTampered, type StoreReader, type TreeReader } from '../graph/reader.ts'
 import type { Id, Node, Turn } from '../graph/rows.ts'
 import type { StoreChange } from './store.ts'

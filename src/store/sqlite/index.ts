@@ -170,17 +170,17 @@ function writeBeside(place: Place, change: (db: Connection) => void): void | Pro
   if (!tryWriteBeside(place, change)) return patiently(place, () => tryWriteBeside(place, change))
 }
 
-/** Drivers block the event loop, so the first try waits 20 ms at most, and the others do not: other work runs between them. */
+/** Drivers block the event loop, so the first try waits 20 ms at most, and the others 3 ms: other work runs between them. */
 async function patiently({ session, file: { path, busyMs } }: Place, tryOnce: () => boolean): Promise<void> {
   const giveUpAt = performance.now() + busyMs
   do {
     if (performance.now() >= giveUpAt) throw new StoreError('store_busy', busyMessage(path), { details: { path } })
     await sleep(5 + Math.random() * 10)
-  } while (!withoutWaiting(session().db, tryOnce))
+  } while (!briefly(session().db, tryOnce))
 }
 
-function withoutWaiting<T>(db: Connection, work: () => T): T {
-  db.exec('PRAGMA busy_timeout = 0')
+function briefly<T>(db: Connection, work: () => T): T {
+  db.exec('PRAGMA busy_timeout = 3')
   try {
     return work()
   } finally {
