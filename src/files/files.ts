@@ -16,7 +16,7 @@ import { plainName } from '../grant/guarded.ts'
 import type { Request } from '../grant/request.ts'
 import { FileAccess, type FilePolicy, POLICY } from './access.ts'
 import type { FileBackend, FileInfo, Range } from './backend.ts'
-import { applyEdits, checkPattern, decodeText, type Edit, linesOf, matchesIn } from './edit.ts'
+import type { Edit } from './edit.ts'
 import { type FileOperation, IS_DIRECTORY, invalidArgument, notFound, OPERATIONS } from './failure.ts'
 import { below, isName, type LogicalPath, readPath } from './path.ts'
 import { undecidedFiles } from './undecided-files.ts'
@@ -131,6 +131,7 @@ class BoundFiles implements Files {
     if (count !== undefined && !(count > 0)) throw invalidArgument('count', count, 'give a number above 0.')
     const text = await this.textAt(path)
     if (from === 0 && count === undefined) return text
+    const { linesOf } = await texts()
     return linesOf(text)
       .slice(from, count === undefined ? undefined : from + count)
       .join('\n')
@@ -138,6 +139,7 @@ class BoundFiles implements Files {
 
   async match(given: string, pattern: RegExp, { overlap = 0 }: { readonly overlap?: number } = {}): Promise<string[]> {
     const path = this.fileAt(given, 'read')
+    const { checkPattern, matchesIn } = await texts()
     checkPattern(pattern, overlap)
     return matchesIn(await this.textAt(path), pattern, overlap)
   }
@@ -158,6 +160,7 @@ class BoundFiles implements Files {
     const path = this.fileAt(given, 'write')
     this.access.check('read', path)
     return this.parts.inTurn(path.text, async () => {
+      const { applyEdits } = await texts()
       const bytes = Buffer.from(applyEdits(await this.textAt(path), edits, path.text))
       await this.put(path, bytes, true)
       return { path: path.text, size: bytes.length }
@@ -224,9 +227,13 @@ class BoundFiles implements Files {
   private async textAt(path: LogicalPath): Promise<string> {
     const { bytes, size } = await this.parts.backend.read(path, { offset: 0, length: MOST_READ })
     if (size > MOST_READ) throw tooLarge(path, size)
+    const { decodeText } = await texts()
     return decodeText(bytes, path.text)
   }
 }
+
+/** Loaded with the first file that is read as text. */
+const texts = () => import('./edit.ts')
 
 const ATTRIBUTES = '.gitattributes'
 
