@@ -141,7 +141,7 @@ export async function untilLoaded<T>(read: () => Later<T>): Promise<T> {
 const MOST_AHEAD = 255
 
 /**
- * Those of the open runs that work for no other open run, of all trees or of these: first the runs of user conversations, then
+ * Lists the open runs that work for no other open run, of all trees or of these: first the runs of user conversations, then
  * background runs whose host has ended.
  */
 export async function openTopRuns(store: StoreReader, trees?: ReadonlySet<Id>): Promise<Turn[]> {
