@@ -170,7 +170,15 @@ function isSameList(a: readonly string[], b: readonly string[]): boolean {
   return a === b || (a.length === b.length && a.every((rule, at) => rule === b[at]))
 }
 
-/** Refuses a rule that could never match anything: a typing mistake must not pass for a permission. */
+/** The most rules of one list: more than any file has. */
+const MOST_LISTED = 1_000
+/** The most characters of one list: it stands in the row of each run that it binds. */
+const MOST_CHARACTERS = 100_000
+
+/**
+ * Refuses a rule that could never match anything, because a typing mistake must not pass for a permission, and a grant that is too
+ * large to stand in many rows.
+ */
 export function checkGrant(grant: Grant, where: string): void {
   if (typeof grant !== 'object' || grant === null) refuse(`${where}: a grant is an object with lists of rules.`)
   for (const [key, rules] of Object.entries(grant)) {
@@ -178,8 +186,17 @@ export function checkGrant(grant: Grant, where: string): void {
       refuse(`${where}: a grant has use, delegate, ask, free and deny, not "${key}".`)
     }
     if (rules !== undefined && !Array.isArray(rules)) refuse(`${where}: grant.${key} must be a list of rules.`)
+    requireShort(rules ?? [], `${where}: grant.${key}`)
     for (const rule of rules ?? []) checkRule(rule, where)
   }
+}
+
+function requireShort(rules: readonly unknown[], where: string): void {
+  if (rules.length > MOST_LISTED) {
+    refuse(`${where} has ${rules.length} rules, and may have ${MOST_LISTED}. Write patterns with a star.`)
+  }
+  const characters = rules.reduce<number>((sum, rule) => sum + String(rule).length, 0)
+  if (characters > MOST_CHARACTERS) refuse(`${where} has at most ${MOST_CHARACTERS} characters.`)
 }
 
 function checkRule(rule: unknown, where: string): void {

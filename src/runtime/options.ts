@@ -402,6 +402,12 @@ export function readAttributes(attributes: unknown): { readonly [name: string]: 
   const where = 'run(agent, input, { attributes })'
   if (!json.ok) throw new InputError('invalid_input', `${where}: they are not JSON. ${json.error}`)
   const { value } = json
-  if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value
-  throw new InputError('invalid_input', `${where}: they are an object, such as { tenant: 'acme' }.`)
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+    throw new InputError('invalid_input', `${where}: they are an object, such as { tenant: 'acme' }.`)
+  }
+  if (JSON.stringify(value).length <= MOST_ATTRIBUTES) return value
+  throw new InputError('invalid_input', `${where}: they have at most ${MOST_ATTRIBUTES} characters as JSON.`)
 }
+
+/** Every run below the one that is given them has them in its row. */
+const MOST_ATTRIBUTES = 100_000

@@ -138,6 +138,28 @@ describe.each(lasting)('the budget of a day on %s', (name, create) => {
     await expect(conversation.history.edit(said?.nodeId ?? '', 'more')).rejects.toMatchObject({ code: 'over_quota' })
   })
 
+  test('attributes and the grant of a run count with the bytes of the day', async () => {
+    const { open, clock } = world()
+    const ann = open().as({ ...ANN, scopes: ['start', 'read'], perDay: { bytes: 80_000 } })
+    expect((await ann.run('clerk', 'a', { attributes: { text: 'x'.repeat(50_000) } }).result).status).toBe('completed')
+    const deny = Array.from({ length: 300 }, (_, n) => `tool:${n}${'y'.repeat(200)}`)
+    await ann.run('clerk', 'b', { grant: { deny } }).result
+    await clock.advance(2_000)
+
+    await expect(ann.run('clerk', 'c').result).rejects.toMatchObject({ details: { limit: 'perDay.bytes' } })
+  })
+
+  test('a run takes neither more attributes nor a longer grant than stand in a row', async () => {
+    const ann = world().open().as(ANN)
+    const many = Array.from({ length: 42_000 }, (_, n) => `tool:t${n}`)
+    const long = Array.from({ length: 600 }, (_, n) => `tool:${n}${'y'.repeat(200)}`)
+    const start = (options: object) => async () => ann.run('clerk', 'a', options).result
+
+    await expect(start({ attributes: { text: 'x'.repeat(100_000) } })()).rejects.toThrow('at most 100000 characters')
+    await expect(start({ grant: { deny: many } })()).rejects.toThrow('has 42000 rules, and may have 1000')
+    await expect(start({ grant: { use: long } })()).rejects.toThrow('at most 100000 characters')
+  })
+
   test('parallel starts and changes of history count one after the other', async () => {
     const { open } = world()
     const ann = open().as({ ...ANN, scopes: ['start', 'read', 'history'], perDay: { runs: 3 } })

@@ -38,13 +38,15 @@ function* chargesOf(draft: Draft, { turns, events }: Commit): Generator<Spent> {
 }
 
 /** The bytes that a commit adds, for each id that has a limit of them. */
-function* storedIn(draft: Draft, { nodes }: Commit): Generator<Spent> {
+function* storedIn(draft: Draft, { nodes, turns }: Commit): Generator<Spent> {
   const sums = new Map<string, number>()
-  for (const node of nodes) {
-    const owners = byteOwnersOf(draft, node)
-    const bytes = owners.size === 0 ? 0 : addedBy(node, draft.stored.node(node.id))
+  const add = (turn: Turn | undefined, added: () => number): void => {
+    const owners = byteOwnersOf(draft, turn)
+    const bytes = owners.size === 0 ? 0 : added()
     if (bytes > 0) for (const owner of owners) sums.set(owner, (sums.get(owner) ?? 0) + bytes)
   }
+  for (const node of nodes) add(draft.findTurn(node.turnId), () => addedBy(node, draft.stored.node(node.id)))
+  for (const turn of turns) if (turn.version === 1) add(turn, () => saidWith(turn))
   for (const [owner, bytes] of sums) yield* storedBytesOf([owner], bytes, draft.now)
 }
 
@@ -55,10 +57,14 @@ export function storedBytesOf(owners: readonly string[], bytes: number, now: num
   return owners.map((owner) => ({ owner, day, agent: CHARGED, model: STORED, runs: 0, modelCalls: 0, usage }))
 }
 
-function byteOwnersOf(draft: Draft, { turnId }: Node): ReadonlySet<string> {
-  const turn = draft.findTurn(turnId)
+function byteOwnersOf(draft: Draft, turn: Turn | undefined): ReadonlySet<string> {
   const home = draft.findConversation(turn?.conversationId ?? '')
   return new Set([turn, home].flatMap((row) => (row === undefined ? [] : byteOwnersIn(row.ceiling))))
+}
+
+/** Whoever asks for a turn says its attributes and its grant. */
+function saidWith({ attributes, ceiling }: Turn): number {
+  return sizeOf(JSON.stringify([attributes, ceiling]))
 }
 
 /** What a node was made with counts when it is made, and what came of it when it ends: a long result by its whole text. */
