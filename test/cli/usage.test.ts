@@ -91,7 +91,7 @@ describe('completion', () => {
       return execFileSync('bash', ['-c', `${script}\n${line}`], { encoding: 'utf8', cwd: root }).trim()
     }
 
-    expect(complete('res')).toBe('resume')
+    expect(complete('resu')).toBe('resume')
     expect(complete('log', '--')).toBe('--follow --json --store --server --token --help')
     expect(complete('completion', 'z')).toBe('zsh')
   })
