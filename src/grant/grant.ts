@@ -171,7 +171,7 @@ function isSameList(a: readonly string[], b: readonly string[]): boolean {
 }
 
 /** The most rules of one list: more than any file has. */
-const MOST_LISTED = 1_000
+const MOST_LISTED = 2_000
 /** The most characters of one list: it stands in the row of each run that it binds. */
 const MOST_CHARACTERS = 100_000
 
