@@ -128,8 +128,7 @@ BEGIN
   IF p ? 'dropBlocks' THEN
     DELETE FROM @.blocks WHERE node_id IN (SELECT jsonb_array_elements_text(p -> 'dropBlocks')::bytea);
   END IF;
-  -- A lease is no news: whoever looks for lost ones reads all of them.
-  IF v_root IS NOT NULL THEN v_writes := nextval('@.writes'); END IF;
+  v_writes := nextval('@.writes');
   RETURN ARRAY[v_tree, v_n, v_seq];
 END $legate$;
 
