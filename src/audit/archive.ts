@@ -1,6 +1,6 @@
 import { ConflictError, DeniedError, InputError, isLegateError, StoreError } from '../base/error.ts'
 import { sizeOf } from '../base/json.ts'
-import { checkHandle, flag, int, listOf, number, type OptionRules, readOptions, text } from '../base/options.ts'
+import { checkHandle } from '../base/options.ts'
 import { type Commit, emptyCommit } from '../graph/commit.ts'
 import { readTree } from '../graph/reader.ts'
 import type { Id } from '../graph/rows.ts'
@@ -352,93 +352,8 @@ async function removeStopped(store: Store, rootId: Id, parts: OwnerParts): Promi
   return attempt(async () => archiveOf(store).remove(rootId, removal))
 }
 
-export interface PruneOptions {
-  /** Deletes only trees of this owner. */
-  readonly owner?: string
-  /** Deletes no tree of these owners. */
-  readonly notOwners?: readonly string[]
-  /** How many trees without an open run stay: the most recent ones. */
-  readonly keep?: number
-  /** Deletes trees without an open run that were inactive for this long. */
-  readonly olderThanMs?: number
-  /** Deletes nothing, and gives the tombstones that would remain. */
-  readonly dryRun?: boolean
-}
-
-/**
- * Deletes surplus and old trees one by one, the oldest first. A tree that became active meanwhile stays. A damaged tree does
- * not hold up the others; an error reports it at the end.
- */
-export async function prune(store: Store, options: PruneOptions, { now, maySee }: Pruning): Promise<Tombstone[]> {
-  checkOptions(options)
-  const archive = archiveOf(store)
-  const { dryRun = false } = options
-  const stones: Tombstone[] = []
-  const failures: StoreError[] = []
-  for (const { rootId, seq, reason } of await leaving(store, options, { now, maySee })) {
-    const gone = await attempt(() => archive.remove(rootId, { at: now, reason, seq, dryRun }))
-    if (gone instanceof Error) failures.push(gone)
-    else if (gone !== undefined) stones.push(gone)
-    // A store may answer at once, so other work gets its turn between two trees.
-    await new Promise(setImmediate)
-  }
-  if (stones.length > 0 && !dryRun) await archive.compact?.()
-  if (failures.length > 0) throw damaged(failures, stones)
-  return stones
-}
-
-interface Pruning {
-  readonly now: number
-  /** The agents whose trees may go: others do not even count. Left out: all. */
-  readonly maySee?: ((agent: string) => boolean) | undefined
-}
-
-interface IdleTree {
-  readonly rootId: Id
-  readonly seq: number
-  /** The time of the last activity. */
-  readonly at: number
-}
-
-interface SurplusTree extends IdleTree {
-  readonly reason: string
-}
-
-async function leaving(store: Store, options: PruneOptions, { now, maySee }: Pruning): Promise<SurplusTree[]> {
-  const { keep = Number.POSITIVE_INFINITY, olderThanMs = Number.POSITIVE_INFINITY } = options
-  const until = keep === Number.POSITIVE_INFINITY ? now - olderThanMs : now
-  const trees = await idleTrees(store, options, { now: until, maySee })
-  trees.sort((a, b) => b.at - a.at)
-  return trees
-    .flatMap((tree, place) => {
-      if (place >= keep) return { ...tree, reason: 'maximum' }
-      return now - tree.at >= olderThanMs ? { ...tree, reason: 'ttl' } : []
-    })
-    .reverse()
-}
-
-/** The newest first. A tree that was made after a moment was active after it: it is not even looked at. */
-async function idleTrees(
-  store: Store,
-  { owner, notOwners }: PruneOptions,
-  { now: until, maySee }: Pruning,
-): Promise<IdleTree[]> {
-  const open = new Set((await store.openTurns(MANY)).map(({ rootId }) => rootId))
-  const others = new Set(notOwners)
-  const trees: IdleTree[] = []
-  for (const root of await store.roots({ limit: MANY, ...(owner === undefined ? {} : { owner }) })) {
-    const { id, createdAt, agent } = root
-    if (maySee?.(agent.name) === false) continue
-    if (open.has(id) || createdAt > until || (root.owner !== null && others.has(root.owner))) continue
-    const seq = await look(store, id, (tree) => tree.lastSeq(id))
-    const [last] = await store.events(id, seq - 1, 1)
-    trees.push({ rootId: id, seq, at: last?.at ?? createdAt })
-  }
-  return trees
-}
-
 /** Undefined while the tree is open; the error when it cannot be deleted. Throws when the store is away. */
-async function attempt<T>(remove: () => T | Promise<T>): Promise<T | StoreError | undefined> {
+export async function attempt<T>(remove: () => T | Promise<T>): Promise<T | StoreError | undefined> {
   try {
     return await remove()
   } catch (error) {
@@ -448,7 +363,7 @@ async function attempt<T>(remove: () => T | Promise<T>): Promise<T | StoreError 
   }
 }
 
-function damaged(failures: readonly StoreError[], stones: readonly Tombstone[]): StoreError {
+export function damaged(failures: readonly StoreError[], stones: readonly Tombstone[]): StoreError {
   const [first] = failures
   const others = `Trees that stay because of such damage: ${failures.length}. All others that were to go did: ${stones.length}.`
   return new StoreError('store', `${first?.message} ${others}`, { cause: first, details: { deleted: stones } })
@@ -457,20 +372,4 @@ function damaged(failures: readonly StoreError[], stones: readonly Tombstone[]):
 function checkText(given: unknown, what: string): void {
   if (typeof given === 'string' && given !== '') return
   throw new InputError('invalid_input', `forget() needs ${what}: a text that is not empty.`)
-}
-
-const OPTIONS: OptionRules<PruneOptions> = {
-  owner: text,
-  notOwners: listOf(text, 'owners'),
-  keep: int(0),
-  olderThanMs: number(0),
-  dryRun: flag,
-}
-
-function checkOptions(options: PruneOptions | undefined): void {
-  const { keep, olderThanMs } = readOptions('prune()', options ?? {}, OPTIONS)
-  if (keep === undefined && olderThanMs === undefined) {
-    const message = 'prune() needs to be told what may go: { keep: 1000 }, { olderThanMs: 30 * 86_400_000 }, or both.'
-    throw new InputError('invalid_input', message)
-  }
 }

@@ -4,9 +4,10 @@
 // - It runs in browsers and in Node, and imports nothing of either.
 // - A request that the server refuses is a `ClientError` with the server's code and advice.
 
-import type { ForgottenOwner, PruneOptions } from '../audit/archive.ts'
+import type { ForgottenOwner } from '../audit/archive.ts'
 import type { AuditOptions, AuditReport } from '../audit/audit.ts'
 import type { RunDiff } from '../audit/diff.ts'
+import type { PruneOptions } from '../audit/prune.ts'
 import type { Why } from '../audit/why.ts'
 import type { Json } from '../base/json.ts'
 import type { ConversationInfo, ListQuery, RunInfo, RunsQuery } from '../conversation/data/lists.ts'

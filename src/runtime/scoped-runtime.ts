@@ -11,10 +11,11 @@
 
 import type { AnyAgent } from '../agent/definition/agent.ts'
 import type { DayRequest } from '../agent/step/within-day.ts'
-import type { ForgottenOwner, Importing, PruneOptions } from '../audit/archive.ts'
+import type { ForgottenOwner, Importing } from '../audit/archive.ts'
 import type { AuditOptions, AuditReport } from '../audit/audit.ts'
 import type { RunDiff } from '../audit/diff.ts'
 import type { PictureOptions } from '../audit/picture.ts'
+import type { PruneOptions } from '../audit/prune.ts'
 import type { Why } from '../audit/why.ts'
 import { DeniedError, NotFoundError } from '../base/error.ts'
 import type { Json } from '../base/json.ts'

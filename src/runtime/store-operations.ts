@@ -1,9 +1,10 @@
 import type { AnyAgent } from '../agent/definition/agent.ts'
-import type { ForgottenOwner, Importing, PruneOptions } from '../audit/archive.ts'
+import type { ForgottenOwner, Importing } from '../audit/archive.ts'
 import type { AuditOptions, AuditReport } from '../audit/audit.ts'
 import type { CopyOptions, CopyReport } from '../audit/copy.ts'
 import type { RunDiff } from '../audit/diff.ts'
 import type { PictureOptions } from '../audit/picture.ts'
+import type { PruneOptions } from '../audit/prune.ts'
 import type { RestoredOptions, RestoredReport } from '../audit/restored.ts'
 import type { Why, WhyOptions } from '../audit/why.ts'
 import { InputError, NotFoundError } from '../base/error.ts'
@@ -431,7 +432,7 @@ export abstract class StoreOperations {
 
   /** Like `prune`, of agents that `maySee` only. */
   protected async pruneOf(options: PruneOptions, maySee?: (agent: string) => boolean): Promise<Tombstone[]> {
-    const { prune } = await import('../audit/archive.ts')
+    const { prune } = await import('../audit/prune.ts')
     const stones = await prune(this.store, options, { now: this.parts.ledger.clock.now(), maySee })
     for (const { rootId } of stones) this.parts.feeds.closeTree(rootId)
     return stones

@@ -7,6 +7,7 @@
 //   - A deleted tree leaves a tombstone with its last hash; only that very tree may come back under its id.
 //   - A finding is `repairable` only where a repair loses nothing.
 
+import type { StoreError } from '../base/error.ts'
 import type { Later } from '../base/maybe.ts'
 import type { Body, Edge, Id } from '../graph/rows.ts'
 import type { ChainRecord, RowLetter } from './commit-chain.ts'
@@ -64,6 +65,24 @@ export interface Removal {
   readonly evenTampered?: boolean
 }
 
+/** Which trees without an open turn may go: those beyond the `keep` most recent ones, and those inactive since `until` or before. */
+export interface SurplusQuery {
+  readonly owner?: string
+  readonly notOwners?: readonly string[]
+  /** Trees of other agents do not even count. */
+  readonly maySee?: ((agent: string) => boolean) | undefined
+  readonly keep?: number
+  readonly until?: number
+}
+
+/** A tree that may go. */
+export interface SurplusTree {
+  readonly rootId: Id
+  /** The number of its last event. */
+  readonly seq: number
+  readonly reason: 'maximum' | 'ttl'
+}
+
 export interface VerifyReport {
   readonly findings: readonly Finding[]
   readonly rows: number
@@ -96,6 +115,19 @@ export interface Archive {
    * events after `seq`. Throws ConflictError while a turn of it is open: see `evenTampered`.
    */
   remove(rootId: Id, removal: Removal): Later<Tombstone | undefined>
+  /**
+   * Finds trees that may go, those that were inactive for longest first, a page at a time, and reads nothing of the trees that stay.
+   * Where a store has no such index, all trees are looked at.
+   */
+  surplus?(query: SurplusQuery): AsyncIterable<readonly SurplusTree[]>
+  /**
+   * Deletes the trees of a page, each as `remove` does. Answers in their order: undefined for a tree that stays because somebody works
+   * on it, and the error for one that cannot be read.
+   */
+  removeAll?(
+    trees: readonly SurplusTree[],
+    removal: Pick<Removal, 'at' | 'dryRun'>,
+  ): Later<readonly (Tombstone | StoreError | undefined)[]>
   /** All tombstones, the oldest first. */
   tombstones(): Later<readonly Tombstone[]>
   /** The newest tombstone that names this conversation or run. */

@@ -62,6 +62,27 @@ export async function lookUnlessTampered<T, U>(
   }
 }
 
+/** So many trees are asked for at once. */
+const LOT = 64
+
+/**
+ * Reads rows of the tree of each of these, and gives them in this order. A store far away is asked for many trees at once. Undefined for
+ * a tree that was changed from outside.
+ */
+export async function lookEach<Item extends { readonly rootId: Id }, T>(
+  store: Near,
+  items: readonly Item[],
+  read: (tree: TreeReader, item: Item) => Later<T>,
+): Promise<(T | undefined)[]> {
+  const found: (T | undefined)[] = []
+  const altered = () => undefined
+  const one = (item: Item) => lookUnlessTampered(store, item.rootId, { read: (tree) => read(tree, item), altered })
+  for (let from = 0; from < items.length; from += LOT) {
+    found.push(...(await Promise.all(items.slice(from, from + LOT).map(one))))
+  }
+  return found
+}
+
 /**
  * Those of these turns that may have ended after other processes have written: by the change that was told, or as the store says. Where
  * it cannot say, all of them.

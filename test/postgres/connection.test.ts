@@ -1,7 +1,7 @@
 import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { chmodSync, chownSync, mkdirSync, mkdtempSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs'
-import { createServer } from 'node:net'
+import { connect, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -9,6 +9,7 @@ import pg from 'pg'
 import { afterAll, describe, expect, onTestFinished, test } from 'vitest'
 import { createRuntime } from '../../src/runtime/runtime.ts'
 import { agent } from '../../src/runtime/standalone.ts'
+import { Database } from '../../src/store/postgres/connection/database.ts'
 import { type PostgresStoreOptions, postgresStore } from '../../src/store/postgres/index.ts'
 import type { Store } from '../../src/store/store.ts'
 import { commitOf, nodeRow, placeIn, treeCommit } from '../../src/testing/conformance/store-rows.ts'
@@ -97,6 +98,58 @@ describe.skipIf(noPostgres !== undefined || !hasPgbouncer)(
     }
   },
 )
+
+describe.skipIf(noPostgres !== undefined)('connections', async () => {
+  const server = noPostgres === undefined ? await usePostgres() : (undefined as unknown as PostgresServer)
+  const jit = async (url: string) => {
+    const database = new Database({
+      url,
+      pool: undefined,
+      schema: 'legate',
+      readOnly: false,
+      busyMs: 5_000,
+      connections: 4,
+    })
+    const [row] = await database.query('SHOW jit')
+    const [other] = await database.query('SHOW work_mem')
+    await database.close()
+    return [row?.[0], other?.[0]]
+  }
+
+  test('make the server compile nothing, beside options that the address names', async () => {
+    expect(await jit(server.url())).toEqual(['off', '4MB'])
+    expect(await jit(`${server.url()}?options=-c%20work_mem%3D8MB`)).toEqual(['off', '8MB'])
+    expect(await jit(`${server.url()}?options=-c%20jit%3Don`)).toEqual(['on', '4MB'])
+  })
+
+  test('are made without options where a pooler refuses them', async () => {
+    const pooler = createServer((near) => {
+      near.once('data', (first) => {
+        if (first.includes('jit=off')) {
+          near.end(refusal('unsupported startup parameter: options'))
+          return
+        }
+        const far = connect(server.port, '127.0.0.1')
+        far.write(first)
+        near.pipe(far).pipe(near)
+        for (const end of [near, far]) end.on('error', () => undefined)
+      })
+    }).listen(0, '127.0.0.1')
+    await once(pooler, 'listening')
+    onTestFinished(() => void pooler.close())
+    const { port } = pooler.address() as { port: number }
+    expect(await jit(server.url().replace(`:${server.port}/`, `:${port}/`))).toEqual(['on', '4MB'])
+  })
+})
+
+/** How a server ends a connection that it does not make. */
+function refusal(message: string): Buffer {
+  const fields = Buffer.from(`SFATAL\0C08P01\0M${message}\0\0`)
+  const head = Buffer.alloc(5)
+  head.write('E')
+  head.writeInt32BE(fields.length + 4, 1)
+  return Buffer.concat([head, fields])
+}
 
 const mount = isRoot && process.platform === 'linux' && mayMount()
 

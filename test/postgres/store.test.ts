@@ -399,23 +399,22 @@ describe.skipIf(noPostgres !== undefined)('a store on PostgreSQL', async () => {
     })
   })
 
-  test('streams that are over and names of old commits are forgotten, and copies of trees go on', async () => {
+  test('streams that are over and readers that are gone are forgotten, and copies of trees go on', async () => {
     const name = schema()
     await using({ schema: name }, (one) =>
       using({ schema: name }, async (other) => {
         await one.commit(treeCommit('root-a'))
         expect((await other.tree('root-a')).node('new')).toBeUndefined()
-        const long = Date.now() - 2 * 86_400_000
-        await one.commit({ ...commitOf('root-a', { nodes: [nodeRow(place, 'new', { ordinal: 7 })] }), at: long })
+        await one.commit(commitOf('root-a', { nodes: [nodeRow(place, 'new', { ordinal: 7 })] }))
         await asAdmin(
           `INSERT INTO ${name}.blocks (node_id, root_id, data) VALUES ('gone', '${keyOf('root-a')}', '{}')`,
           `INSERT INTO ${name}.readers VALUES ('${keyOf('root-a')}', now() - interval '1 s')`,
         )
         await one.archive?.compact?.()
-        const counts =
-          await numbers(`SELECT (SELECT count(*) FROM ${name}.blocks), (SELECT count(*) FROM ${name}.readers),
-          (SELECT count(*) FROM ${name}.commits WHERE id = '')`)
-        expect(counts).toEqual([0, 0, 2])
+        const counts = await numbers(
+          `SELECT (SELECT count(*) FROM ${name}.blocks), (SELECT count(*) FROM ${name}.readers)`,
+        )
+        expect(counts).toEqual([0, 0])
         expect((await other.tree('root-a')).node('new')?.version).toBe(1)
         expect((await one.archive?.verify())?.findings).toEqual([])
       }),

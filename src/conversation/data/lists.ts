@@ -12,9 +12,9 @@ import { int, type OptionRules, oneOf, readOptions, text } from '../../base/opti
 import type { Usage } from '../../graph/content.ts'
 import { ROOT_STATES, type RootState, type WaitingOn } from '../../graph/kinds.ts'
 import type { Status } from '../../graph/outcome.ts'
-import { ignoreTampered, type RootsQuery, type TreeReader } from '../../graph/reader.ts'
+import type { RootsQuery, TreeReader } from '../../graph/reader.ts'
 import type { Conversation, Id, Turn, TurnState } from '../../graph/rows.ts'
-import { look } from '../../store/look.ts'
+import { lookEach } from '../../store/look.ts'
 import type { Store } from '../../store/store.ts'
 import { waitingOn } from '../tree.ts'
 import { usageOf } from '../usage.ts'
@@ -96,21 +96,10 @@ async function listRoots<Item>(store: Store, query: RunsQuery, read: Reading<Ite
   let page: RootsQuery = { ...which, limit, ...(before === undefined ? {} : { before }) }
   for (;;) {
     const rows = await store.roots(page)
-    for (const row of rows) {
-      const item = await itemOf(store, row, read)
-      if (item !== undefined) items.push(item)
-    }
+    for (const item of await lookEach(store, rows, read)) if (item !== undefined) items.push(item)
     const last = rows.at(-1)
     if (last === undefined || rows.length < page.limit || items.length >= limit) return items
     page = { ...page, before: last.id, limit: limit - items.length }
-  }
-}
-
-async function itemOf<Item>(store: Store, row: Conversation, read: Reading<Item>): Promise<Item | undefined> {
-  try {
-    return await look(store, row.id, (tree) => read(tree, row))
-  } catch (error) {
-    return ignoreTampered(error)
   }
 }
 

@@ -9,9 +9,9 @@ import type { Status } from '../../graph/outcome.ts'
 import { type TreeReader, unlessTampered } from '../../graph/reader.ts'
 import type { AgentRef, Conversation, Id, Node, Turn } from '../../graph/rows.ts'
 import { doubtHash } from '../../rules/turn/seen-of.ts'
-import { look, lookWith, openTopRuns } from '../../store/look.ts'
+import { look, lookEach, openTopRuns } from '../../store/look.ts'
 import type { Store } from '../../store/store.ts'
-import { approvalsOf, type PendingApproval, type PendingQuestion, questionsOf } from './pending.ts'
+import { approvalsIn, type PendingApproval, type PendingQuestion, questionsIn } from './pending.ts'
 
 /** Where an item of the inbox stands, and since when. */
 export interface InboxPlace {
@@ -93,13 +93,14 @@ type Item<T extends InboxType> = Extract<InboxItem, { readonly type: T }>
  */
 export async function inboxOf(store: Store, now: number, query: InboxQuery): Promise<InboxItem[]> {
   const { owner, limit = 100, after } = readOptions('inbox()', query, QUERY)
-  const inbox = new Inbox(store, { now, owner })
+  const inbox = new Inbox(store, { now, owner, pageSize: Math.max(1, Math.min(limit, PAGE)) })
   const found: InboxItem[] = []
+  if (limit === 0) return found
   const first = after === undefined ? 0 : Math.max(0, ORDER.indexOf(after.type))
   for (const type of ORDER.slice(first)) {
     for await (const item of inbox.read(type, after?.type === type ? after : undefined)) {
-      if (found.length >= limit) return found
       found.push(item)
+      if (found.length >= limit) return found
     }
   }
   return found
@@ -107,7 +108,15 @@ export async function inboxOf(store: Store, now: number, query: InboxQuery): Pro
 
 interface InboxScope {
   readonly now: number
+  /** How many of one kind are read at once: as many as are wanted. */
+  readonly pageSize: number
   readonly owner: string | undefined
+}
+
+/** What waits, and where it stands; undefined for what belongs to another owner. */
+interface Placed<Waiting> {
+  readonly asked: Waiting
+  readonly place: InboxPlace | undefined
 }
 
 interface WaitingQuery<Waiting> {
@@ -135,30 +144,33 @@ class Inbox {
   }
 
   private async *approvals(last: Item<'approval'> | undefined): AsyncGenerator<Item<'approval'>> {
-    for await (const approval of this.waiting(last?.approval, approvalsOf)) {
-      const place = await this.placeOf(approval, approval.request)
-      if (place !== undefined) yield { ...place, type: 'approval', approval }
+    const read = (query: WaitingQuery<PendingApproval>) =>
+      approvalsIn(this.store, query, (tree, asked) => ({ asked, place: this.placeOf(tree, asked, asked.request) }))
+    for await (const { asked, place } of this.waiting(last?.approval, read)) {
+      if (place !== undefined) yield { ...place, type: 'approval', approval: asked }
     }
   }
 
   private async *questions(last: Item<'question'> | undefined): AsyncGenerator<Item<'question'>> {
-    for await (const question of this.waiting(last?.question, questionsOf)) {
-      const place = await this.placeOf(question, question.text)
-      if (place !== undefined) yield { ...place, type: 'question', question }
+    const read = (query: WaitingQuery<PendingQuestion>) =>
+      questionsIn(this.store, query, (tree, asked) => ({ asked, place: this.placeOf(tree, asked, asked.text) }))
+    for await (const { asked, place } of this.waiting(last?.question, read)) {
+      if (place !== undefined) yield { ...place, type: 'question', question: asked }
     }
   }
 
   /** Reads page after page of what waits for people. */
   private async *waiting<Waiting>(
     last: Waiting | undefined,
-    read: (store: Store, query: WaitingQuery<Waiting>) => Promise<Waiting[]>,
-  ): AsyncGenerator<Waiting> {
+    read: (query: WaitingQuery<Waiting>) => Promise<Placed<Waiting>[]>,
+  ): AsyncGenerator<Placed<Waiting>> {
+    const { pageSize: limit } = this.scope
     let after = last
     for (;;) {
-      const page = await read(this.store, { ...this.own, limit: PAGE, ...(after === undefined ? {} : { after }) })
+      const page = await read({ ...this.own, limit, ...(after === undefined ? {} : { after }) })
       yield* page
-      after = page.at(-1)
-      if (page.length < PAGE) return
+      after = page.at(-1)?.asked
+      if (page.length < limit) return
     }
   }
 
@@ -168,10 +180,8 @@ class Inbox {
     return owner === undefined ? {} : { owner }
   }
 
-  private async placeOf(asked: PendingApproval | PendingQuestion, words: string): Promise<InboxPlace | undefined> {
-    const { nodeId, runId, since } = asked
-    const about = { nodeId, since, text: words }
-    return lookWith(this.store, nodeId, (tree) => unlessTampered(() => this.place(tree, runId, about)))
+  private placeOf(tree: TreeReader, { nodeId, runId, since }: PendingApproval | PendingQuestion, words: string) {
+    return this.place(tree, runId, { nodeId, since, text: words })
   }
 
   /** Undefined for what belongs to another owner. */
@@ -197,15 +207,12 @@ class Inbox {
   /** The unsettled calls of open runs, and of the newest run of each conversation. */
   private async uncertain(): Promise<InboxItem[]> {
     const found = new Map<Id, InboxItem>()
-    for (const turn of await this.open()) {
-      const items = await look(this.store, turn.rootId, (tree) => {
-        const turns = unlessTampered(() => [...turnsBelow(tree, turn)]) ?? []
-        return turns.flatMap((one) => this.uncertainIn(tree, one))
-      })
-      for (const item of items) found.set(item.nodeId ?? '', item)
-    }
-    for await (const turn of this.ended('uncertain')) {
-      const items = await look(this.store, turn.rootId, (tree) => this.uncertainIn(tree, turn))
+    const open = await lookEach(this.store, await this.open(), (tree, turn) => {
+      const turns = unlessTampered(() => [...turnsBelow(tree, turn)]) ?? []
+      return turns.flatMap((one) => this.uncertainIn(tree, one))
+    })
+    for (const item of open.flat()) if (item !== undefined) found.set(item.nodeId ?? '', item)
+    for await (const items of this.ended('uncertain', (tree, turn) => this.uncertainIn(tree, turn))) {
       for (const item of items) found.set(item.nodeId ?? '', item)
     }
     return [...found.values()]
@@ -225,12 +232,13 @@ class Inbox {
   }
 
   private async *failed(before: Id | undefined): AsyncGenerator<Item<'failed'>> {
-    for await (const turn of this.ended('failed', before)) {
-      const { outcome, endedAt, createdAt } = turn
+    const shown = (tree: TreeReader, turn: Turn): Item<'failed'> | undefined => {
+      const { id, outcome, endedAt, createdAt } = turn
       const about = { nodeId: null, since: endedAt ?? createdAt, text: outcome?.error?.message ?? '' }
-      const place = await look(this.store, turn.rootId, (tree) => this.place(tree, turn.id, about))
-      if (place !== undefined && outcome !== null) yield { ...place, type: 'failed', status: outcome.status }
+      const place = this.place(tree, id, about)
+      return place === undefined || outcome === null ? undefined : { ...place, type: 'failed', status: outcome.status }
     }
+    yield* this.ended('failed', shown, before)
   }
 
   private open(): Promise<readonly Turn[]> {
@@ -240,28 +248,35 @@ class Inbox {
 
   /** The open runs that work for no other. */
   private async readOpen(): Promise<Turn[]> {
-    const runs: Turn[] = []
-    for (const turn of await openTopRuns(this.store)) {
-      const { rootId } = turn
-      const root = await look(this.store, rootId, (tree) => unlessTampered(() => tree.conversation(rootId)))
-      if (root !== undefined && this.isOwn(root)) runs.push(turn)
-    }
-    return runs
+    const turns = await openTopRuns(this.store)
+    const rootIn = (tree: TreeReader, { rootId }: Turn) => unlessTampered(() => tree.conversation(rootId))
+    const roots = await lookEach(this.store, turns, rootIn)
+    return turns.filter((_, at) => {
+      const root = roots[at]
+      return root !== undefined && this.isOwn(root)
+    })
   }
 
-  /** Ended newest runs of root conversations in this state, newest conversation first. */
-  private async *ended(state: 'failed' | 'uncertain', first?: Id): AsyncGenerator<Turn> {
+  /** Shows the ended newest runs of root conversations in this state, newest conversation first. */
+  private async *ended<Shown>(
+    state: 'failed' | 'uncertain',
+    show: (tree: TreeReader, turn: Turn) => Shown | undefined,
+    first?: Id,
+  ): AsyncGenerator<Shown> {
+    const { pageSize: limit } = this.scope
+    const newest = (tree: TreeReader, root: Conversation) => {
+      const turn = unlessTampered(() => newestTurn(tree, root))
+      // A run that ended uncertain and has nothing unsettled any more was left as it is.
+      const isMeant = turn?.outcome != null && (state === 'uncertain' || turn.outcome.status !== 'uncertain')
+      return isMeant ? show(tree, turn) : undefined
+    }
     let before = first
     for (;;) {
       const since = before === undefined ? {} : { before }
-      const roots = await this.store.roots({ ...this.own, state, limit: PAGE, ...since })
-      for (const root of roots) {
-        const turn = await look(this.store, root.id, (tree) => unlessTampered(() => newestTurn(tree, root)))
-        // A run that ended uncertain and has nothing unsettled any more was left as it is.
-        if (turn?.outcome != null && (state === 'uncertain' || turn.outcome.status !== 'uncertain')) yield turn
-      }
+      const roots = await this.store.roots({ ...this.own, state, limit, ...since })
+      for (const shown of await lookEach(this.store, roots, newest)) if (shown !== undefined) yield shown
       before = roots.at(-1)?.id
-      if (roots.length < PAGE) return
+      if (roots.length < limit) return
     }
   }
 

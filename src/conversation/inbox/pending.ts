@@ -7,7 +7,7 @@ import { type AwaitingQuery, idsUpward, type TreeReader, unlessTampered } from '
 import type { Id, Node } from '../../graph/rows.ts'
 import { approvalOf } from '../../rules/turn/approval-of.ts'
 import { questionHash, questionOf } from '../../rules/turn/question-of.ts'
-import { look } from '../../store/look.ts'
+import { lookEach } from '../../store/look.ts'
 import type { Store } from '../../store/store.ts'
 
 /** A request that waits for a person: `runtime.answer(nodeId, { allow, seen })` answers it. */
@@ -51,8 +51,20 @@ const QUERY: OptionRules<ApprovalsQuery> = { runId: text, owner: text, limit: in
  * were changed from outside.
  */
 export async function approvalsOf(store: Store, query: ApprovalsQuery): Promise<PendingApproval[]> {
+  return approvalsIn(store, query, (_, approval) => approval)
+}
+
+/** Shows the requests that wait for people as something else, read from the same rows. */
+export async function approvalsIn<Shown>(
+  store: Store,
+  query: ApprovalsQuery,
+  shown: (tree: TreeReader, approval: PendingApproval) => Shown,
+): Promise<Shown[]> {
   const { runId, ...page } = readOptions('approvals()', query, QUERY)
-  const show = (tree: TreeReader, node: Node) => askedIn(tree, node, runId)
+  const show = (tree: TreeReader, node: Node) => {
+    const approval = askedIn(tree, node, runId)
+    return approval === undefined ? undefined : shown(tree, approval)
+  }
   return waitingIn(store, page, { read: (after) => store.awaiting(after), show })
 }
 
@@ -78,22 +90,28 @@ async function waitingIn<Shown>(
 ): Promise<Shown[]> {
   const found: Shown[] = []
   let last = after === undefined ? undefined : { wakeAt: after.expiresAt, id: after.nodeId }
-  while (found.length < limit) {
-    const nodes = await read(pageOf(owner, last))
-    for (const node of nodes) {
-      const shown = await look(store, node.rootId, (tree) => unlessTampered(() => show(tree, node)))
-      if (shown !== undefined) found.push(shown)
-      last = { wakeAt: node.wakeAt ?? 0, id: node.id }
-    }
-    if (nodes.length < PAGE) break
+  // Mostly all of the first page are wanted. Where they are not, the next page is a large one.
+  for (let size = Math.min(limit, PAGE); found.length < limit; size = PAGE) {
+    const nodes = await read(pageOf({ owner, after: last, limit: size }))
+    const all = await lookEach(store, nodes, (tree, node) => unlessTampered(() => show(tree, node)))
+    for (const shown of all) if (shown !== undefined) found.push(shown)
+    const end = nodes.at(-1)
+    if (end === undefined || nodes.length < size) break
+    last = { wakeAt: end.wakeAt ?? 0, id: end.id }
   }
   return found.slice(0, limit)
 }
 
 const PAGE = 256
 
-function pageOf(owner: string | undefined, after: AwaitingQuery['after']): AwaitingQuery {
-  return { limit: PAGE, ...(owner === undefined ? {} : { owner }), ...(after === undefined ? {} : { after }) }
+interface PageOf {
+  readonly owner: string | undefined
+  readonly after: AwaitingQuery['after'] | undefined
+  readonly limit: number
+}
+
+function pageOf({ owner, after, limit }: PageOf): AwaitingQuery {
+  return { limit, ...(owner === undefined ? {} : { owner }), ...(after === undefined ? {} : { after }) }
 }
 
 /** The request of a node, if the node belongs to that run or to one below it. */
@@ -172,11 +190,20 @@ const QUESTIONS_QUERY: OptionRules<QuestionsQuery> = {
 
 /** The waiting questions, over all trees and depths: those that expire first come first. */
 export async function questionsOf(store: Store, query: QuestionsQuery): Promise<PendingQuestion[]> {
+  return questionsIn(store, query, (_, question) => question)
+}
+
+/** Shows the waiting questions as something else, read from the same rows. */
+export async function questionsIn<Shown>(
+  store: Store,
+  query: QuestionsQuery,
+  shown: (tree: TreeReader, question: PendingQuestion) => Shown,
+): Promise<Shown[]> {
   const { runId, toHosts = false, outside = false, ...page } = readOptions('questions()', query, QUESTIONS_QUERY)
   const show = (tree: TreeReader, node: Node) => {
     const question = toQuestion(tree, node)
     if (question === undefined || !isBelow(lineOf(tree, node), runId)) return undefined
-    return { host: toHosts, person: true, outside }[question.to] ? question : undefined
+    return { host: toHosts, person: true, outside }[question.to] ? shown(tree, question) : undefined
   }
   return waitingIn(store, page, { read: (after) => store.timed(after), show })
 }

@@ -1,37 +1,28 @@
 import { ConflictError } from '../../base/error.ts'
 import { parseOwnJson } from '../../base/json.ts'
 import { rootState } from '../../graph/kinds.ts'
-import type { Edge, Id, Turn } from '../../graph/rows.ts'
+import type { Edge, Id } from '../../graph/rows.ts'
 import {
   type Archive,
   type ArchivePart,
   type Finding,
   finding,
-  type Removal,
   type Tombstone,
   type VerifyReport,
   type WholeTree,
   type WrittenRow,
 } from '../archive.ts'
-import { parseRow, toConversation, toTurn } from '../codec/rows.ts'
 import { sameText, shortText } from '../codec/short-text.ts'
 import { unpackTree } from '../codec/tree-text.ts'
 import { memberText, readMarks, rowMark } from '../commit-chain.ts'
-import { forgottenStone, liftedBy, readTombstone, tombstoneFor, tombstoneOf, wentOn } from '../not-found.ts'
-import { openTree } from '../store.ts'
-import { tidyCommits } from './beside.ts'
+import { forgottenStone, liftedBy, readTombstone, tombstoneFor, wentOn } from '../not-found.ts'
+import { foldSpent, tidy } from './beside.ts'
 import type { Database } from './connection/database.ts'
 import type { PgRow, Query } from './connection/driver.ts'
 import { escaped, escapedOrNull, FIRST_KEY, idOf, keyOf } from './escape.ts'
-import {
-  AT_ONE_MOMENT,
-  edgesByCommit,
-  longData,
-  readParts,
-  readTree,
-  type TableTree,
-  verifyTables,
-} from './whole-tree.ts'
+import { dropTrees, lockTrees, putStones, removeTree, removeTrees } from './remove.ts'
+import { surplusTrees } from './surplus.ts'
+import { AT_ONE_MOMENT, edgesByCommit, readParts, readTree, verifyTables } from './whole-tree.ts'
 import { columnsOf, edgeGroups, newestOf } from './write.ts'
 
 export interface ArchiveChanges {
@@ -60,11 +51,17 @@ export function postgresArchive(database: Database, { forget, made }: ArchiveCha
       made(tree.rootId)
     },
     remove: async (rootId, removal) => {
-      const stone = await change((query) => remove(query, rootId, removal))
+      const stone = await change((query) => removeTree(query, rootId, removal))
       forget(rootId)
       return stone
     },
-    bury: (stone) => change((query) => putStone(query, stone)),
+    surplus: (query) => surplusTrees(database, query),
+    removeAll: async (trees, removal) => {
+      const gone = await removeTrees(database, trees, removal)
+      for (const { rootId } of trees) forget(rootId)
+      return gone
+    },
+    bury: (stone) => change((query) => putStones(query, [stone])),
     tombstones: async () => (await database.query(STONES)).map(toStone),
     tombstone: async (id) => {
       const stones = (await database.query(STONES_OF, [[escaped(String(id))]])).map(toStone)
@@ -72,8 +69,8 @@ export function postgresArchive(database: Database, { forget, made }: ArchiveCha
     },
     forgetOwner: (owner, keptDay) => change((query) => forgetOwner(query, owner, keptDay)),
     compact: async () => {
-      await change((query) => query(FOLD_SPENT))
-      await tidyCommits(database, Date.now())
+      await foldSpent(database)
+      await tidy(database)
     },
   }
 }
@@ -129,82 +126,16 @@ async function verify(database: Database, rootId: Id | undefined): Promise<Verif
 }
 
 const HEAD = 'SELECT hash FROM @.trees WHERE root_id = $1'
-const LOCK = 'SELECT seq, t, hash FROM @.trees WHERE root_id = $1 FOR UPDATE'
-const HEADS = `SELECT letter::text, id, version, span, data FROM @.rows WHERE t = $1 AND letter IN ('c', 't') ORDER BY letter, id <> $2, n, ordinal, id`
-const DROPS = ['rows', 'commits', 'bodies', 'trees'].map((table) => `DELETE FROM @.${table} WHERE t = $1`)
-const DROP_BLOCKS = 'DELETE FROM @.blocks WHERE root_id = $1'
-const ADD_STONE = 'INSERT INTO @.stones (root_id, hash, at, owner, data) VALUES ($1, $2, $3, $4, $5) RETURNING s'
-const ADD_STONE_IDS = 'INSERT INTO @.stone_ids (id, s) SELECT DISTINCT id, $2::bigint FROM unnest($1::text[]) AS id'
-
-async function remove(query: Query, rootId: Id, removal: Removal): Promise<Tombstone | undefined> {
-  const [locked] = await query(LOCK, [keyOf(rootId)])
-  if (locked === undefined || (removal.seq ?? locked[0]) !== locked[0]) return undefined
-  const [seq, t, hash] = locked
-  const isEven = removal.evenTampered === true
-  const { conversations, turns } = await headsOf(query, { rootId, t }, isEven)
-  const open = turns.find(({ state }) => state !== 'ended')
-  // Only a tree that would have to stay is compared with its commits.
-  const mayGo = open === undefined || (isEven && isDifferent(await readTree(query, rootId)))
-  if (!mayGo) throw openTree(rootId, open.id)
-  const stone = tombstoneOf({ rootId, hash: String(hash), seq: Number(seq), conversations, turns }, removal)
-  if (removal.dryRun === true) return stone
-  await drop(query, { rootId, t })
-  await putStone(query, stone)
-  return stone
-}
-
-async function drop(query: Query, { rootId, t }: TreePlace): Promise<void> {
-  await query(DROP_BLOCKS, [keyOf(rootId)])
-  for (const text of DROPS) await query(text, [t])
-}
-
 /** Drops the tree of which a newer copy comes, in the caller's transaction. */
 async function makeRoom(query: Query, rootId: Id, instead: string): Promise<void> {
-  const [locked] = await query(LOCK, [keyOf(rootId)])
-  if (locked?.[2] !== instead) throw wentOn(rootId)
-  await drop(query, { rootId, t: locked[1] })
-}
-
-function isDifferent(tree: TableTree | undefined): boolean {
-  return tree !== undefined && verifyTables(tree).length > 0
-}
-
-interface Heads {
-  readonly conversations: Parameters<typeof tombstoneOf>[0]['conversations'][number][]
-  readonly turns: Turn[]
-}
-
-interface TreePlace {
-  readonly rootId: Id
-  /** The number of the tree. */
-  readonly t: unknown
-}
-
-async function headsOf(query: Query, { rootId, t }: TreePlace, isEven: boolean): Promise<Heads> {
-  const found: Heads = { conversations: [], turns: [] }
-  for (const row of await query(HEADS, [t, keyOf(rootId)])) {
-    try {
-      const packed = parseRow(longData(row, rootId))
-      if ('conversation' in packed) found.conversations.push(toConversation(packed))
-      else if ('turn' in packed) found.turns.push(toTurn(packed))
-    } catch (error) {
-      // A tree that differs from its commits goes whatever its rows say.
-      if (!isEven) throw error
-    }
-  }
-  return found
-}
-
-async function putStone(query: Query, stone: Tombstone): Promise<void> {
-  const values = [escaped(stone.rootId), stone.hash, stone.at, escapedOrNull(stone.owner), JSON.stringify(stone)]
-  const [row] = await query(ADD_STONE, values)
-  const ids = stone.conversations.flatMap(({ id, runs }) => [id, ...runs]).map(escaped)
-  await query(ADD_STONE_IDS, [ids, row?.[0]])
+  const [tree] = await lockTrees(query, [{ rootId }])
+  if (tree?.hash !== instead) throw wentOn(rootId)
+  await dropTrees(query, [tree])
 }
 
 const DROP_STONE = 'WITH gone AS (DELETE FROM @.stones WHERE s = $1) DELETE FROM @.stone_ids WHERE s = $1'
 const KNOWN = `SELECT r.id FROM @.rows r JOIN json_to_recordset($1) AS n(i bytea, l "char") ON r.id = n.i AND r.letter = n.l LIMIT 1`
-const ADD_TREE = `INSERT INTO @.trees (root_id, n, seq, hash, owner, agent, state, ordinal) VALUES ($1, $2, $3, $4, $5, $6, $7, $8) RETURNING t`
+const ADD_TREE = `INSERT INTO @.trees (root_id, n, seq, hash, owner, agent, state, ordinal, active) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) RETURNING t`
 const ADD_ROWS = `INSERT INTO @.rows (id, letter, t, version, n, seq, span, conversation_id, ordinal, queue, due, mark, wait, state, epoch, kind, key, data)
   SELECT i, l, $2, v, n, seq, t, c, o, q, d, m, w, s, p, k, y, x
   FROM json_to_recordset($1) AS r(i bytea, l "char", v int, n int, seq int, t bytea, c bytea, o int, q text, d float8, m float8, w text, s "char", p int, k text, y text, x text)`
@@ -274,7 +205,8 @@ async function restore(query: Query, tree: WholeTree): Promise<void> {
   const { seq = 0, hash = '' } = records.at(-1) ?? {}
   const n = records.length
   const facts = [escapedOrNull(root?.owner), escaped(root?.agent.name ?? ''), rootState(newest), newest?.ordinal ?? -1]
-  const [[t] = []] = await query(ADD_TREE, [keyOf(rootId), n, seq, hash, ...facts])
+  const at = records.findLast(({ events }) => events !== '[]')?.at ?? root?.createdAt
+  const [[t] = []] = await query(ADD_TREE, [keyOf(rootId), n, seq, hash, ...facts, at])
   await query(ADD_ROWS, [written, t])
   const turns = new Map(rows.nodes.map((node) => [node.id, node.turnId]))
   const groups = writers
@@ -313,8 +245,3 @@ async function forgetOwner(query: Query, owner: string, keptDay = ''): Promise<v
     await query(SET_STONE, [row[1], JSON.stringify(forgottenStone(toStone(row)))])
   }
 }
-
-/** Sums of one key become one row again. */
-const FOLD_SPENT = `WITH gone AS (DELETE FROM @.spent RETURNING *)
-  INSERT INTO @.spent SELECT owner, day, agent, model, sum(runs), sum(model_calls), sum(input), sum(output), sum(cache_read), sum(cache_write)
-  FROM gone GROUP BY 1, 2, 3, 4`

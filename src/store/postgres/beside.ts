@@ -130,9 +130,6 @@ function changeOf([, , , , , rootId, seq, owner, agent, at, types]: PgRow): Tree
 
 /** So many of the newest changes are kept, and up to a tenth more. */
 const KEPT = 100_000
-/** How long commits can be asked for by their own id. */
-const NAMED_MS = 86_400_000
-
 const FORGET_CHANGES = `WITH last AS (SELECT xid, c FROM @.changes ORDER BY xid DESC, c DESC OFFSET ${KEPT} LIMIT 1),
     cut AS (UPDATE @.feed f SET xid = last.xid, c = last.c FROM last WHERE (f.xid, f.c) < (last.xid, last.c))
   DELETE FROM @.changes g USING last WHERE (g.xid, g.c) <= (last.xid, last.c)`
@@ -142,17 +139,30 @@ const IS_LONG = `SELECT (SELECT max(c) FROM (SELECT c FROM @.changes ORDER BY xi
 const FORGET_STREAMS = `DELETE FROM @.blocks b WHERE NOT EXISTS (
   SELECT 1 FROM @.rows r WHERE r.id = b.node_id AND r.letter = 'n' AND r.state = 'r')`
 const FORGET_READERS = 'DELETE FROM @.readers WHERE until < now()'
-const FORGET_NAMES = `UPDATE @.commits SET id = '' WHERE at < $1 AND id <> ''`
+/** So many sums of runs are folded with one statement, and so few are left alone. */
+const MOST_SUMS = 10_000
+const FEW_SUMS = 1_000
+const ARE_MANY = `SELECT count(*) >= ${FEW_SUMS} FROM (SELECT 1 FROM @.spent WHERE NOT folded LIMIT ${FEW_SUMS}) n`
+const FOLD = `WITH gone AS (DELETE FROM @.spent WHERE ctid = ANY (ARRAY(
+      SELECT ctid FROM @.spent WHERE NOT folded LIMIT ${MOST_SUMS} FOR UPDATE SKIP LOCKED)) RETURNING *),
+    put AS (INSERT INTO @.spent AS s (owner, day, agent, model, runs, model_calls, input, output, cache_read, cache_write, folded)
+      SELECT owner, day, agent, model, sum(runs), sum(model_calls), sum(input), sum(output), sum(cache_read), sum(cache_write), true
+      FROM gone GROUP BY 1, 2, 3, 4 ORDER BY 2, 1, 3, 4
+      ON CONFLICT (day, owner, agent, model) WHERE folded DO UPDATE SET runs = s.runs + excluded.runs,
+        model_calls = s.model_calls + excluded.model_calls, input = s.input + excluded.input, output = s.output + excluded.output,
+        cache_read = s.cache_read + excluded.cache_read, cache_write = s.cache_write + excluded.cache_write)
+  SELECT count(*) FROM gone`
 
-/** Forgets what nobody needs any more: old changes, streams that are over. Costs little where there is little. */
+/** Forgets old changes and streams that are over, and folds sums. Costs little where there is little. */
 export async function tidy(database: Database): Promise<void> {
   const [row] = await database.query(IS_LONG)
   if (row?.[0] === true) await database.scan(FORGET_CHANGES)
   for (const forget of [FORGET_STREAMS, FORGET_READERS]) await database.query(forget)
+  const [many] = await database.query(ARE_MANY)
+  if (many?.[0] === true) await foldSpent(database)
 }
 
-/** Forgets the names of old commits, too. */
-export async function tidyCommits(database: Database, now: number): Promise<void> {
-  await tidy(database)
-  await database.scan(FORGET_NAMES, [now - NAMED_MS])
+/** Adds what single runs have spent to the sums of their keys, so that whoever asks for usage reads few rows. */
+export async function foldSpent(database: Database): Promise<void> {
+  for (let count = MOST_SUMS; count >= MOST_SUMS; ) count = Number((await database.scan(FOLD))[0]?.[0])
 }

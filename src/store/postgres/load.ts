@@ -45,32 +45,35 @@ const NEWER = `SELECT at, ${FOUND}, x.hash, x.body
     SELECT ${prefixed('r')}, NULL AS hash, NULL::bytea AS body FROM (
       SELECT DISTINCT w.x FROM @.commits c, unnest(c.ids) AS w (x)
         WHERE c.t = h.t AND c.seq >= asked.after AND c.n > asked.since AND NOT few.yes) named
-      JOIN @.rows r ON r.id = substr(named.x, 2) AND r.letter = convert_from(substr(named.x, 1, 1), 'UTF8')::"char" AND r.t = h.t
+      JOIN @.rows r ON r.id = substr(named.x, 2) AND r.letter = convert_from(substr(named.x, 1, 1), 'UTF8')::"char" AND r.t + 0 = h.t
     UNION ALL SELECT ${COLUMNS}, NULL, NULL FROM @.rows WHERE t = h.t AND n > asked.since AND few.yes
     ${beside('seq >= asked.after AND n > asked.since', 'n > asked.since')}) x
   ON true ORDER BY at, ${ORDER}`
 /** The tree, and its number for other tables. */
 const HEAD = 'h AS (SELECT t, n, seq FROM @.trees WHERE root_id = $1)'
 const TREE = '(SELECT t FROM h)'
-/** Turns by id, by what they hold, of lanes and open ones; with them, those that called them. Then all their rows. */
+/**
+ * Turns by id, by what they hold, of lanes and open ones; with them, those that called them. Then all their rows. Each row is looked up
+ * by itself (`+ 0`, `OFFSET 0`): the planner takes a tree for small, and would read all of a large one.
+ */
 const FIND = `WITH RECURSIVE ${HEAD},
-  named AS (SELECT id, letter, span FROM @.rows WHERE id = ANY ($2) AND letter <> 'e' AND t = ${TREE}),
+  named AS (SELECT id, letter, span FROM @.rows WHERE id = ANY ($2) AND letter <> 'e' AND t + 0 = ${TREE}),
   turns (id) AS (
     (SELECT f.id FROM unnest($3::bytea[], $4::bigint[], $5::bigint[]) AS q (lane, last, most) CROSS JOIN LATERAL (
       SELECT id FROM @.rows WHERE t = ${TREE} AND letter = 't' AND span = q.lane AND ordinal <= q.last
         ORDER BY ordinal DESC LIMIT q.most) f
     UNION ALL SELECT CASE WHEN letter = 't' THEN id ELSE span END FROM named WHERE letter <> 'c'
     UNION ALL SELECT id FROM @.rows WHERE $6 AND queue IN ('t', 'u') AND t = ${TREE})
-    UNION SELECT l.span FROM turns JOIN @.rows l ON l.id = turns.id AND l.letter = 'l' AND l.t = ${TREE}),
-  of_turns AS (SELECT ${prefixed('r')} FROM turns JOIN @.rows r ON r.id = turns.id AND r.letter = 't' AND r.t = ${TREE})
+    UNION SELECT l.span FROM turns JOIN @.rows l ON l.id = turns.id AND l.letter = 'l' AND l.t + 0 = ${TREE}),
+  of_turns AS (SELECT ${prefixed('r')} FROM turns JOIN @.rows r ON r.id = turns.id AND r.letter = 't' AND r.t + 0 = ${TREE})
   SELECT ${FOUND} FROM h LEFT JOIN (
-    SELECT ${prefixed('r')} FROM turns JOIN @.rows r ON r.t = ${TREE} AND r.span = turns.id
+    SELECT r.* FROM turns CROSS JOIN LATERAL (SELECT ${COLUMNS} FROM @.rows WHERE t = ${TREE} AND span = turns.id OFFSET 0) r
     UNION ALL SELECT * FROM of_turns
     UNION ALL SELECT ${prefixed('r')} FROM (SELECT conversation_id AS id FROM of_turns UNION SELECT id FROM named WHERE letter = 'c'
-      UNION SELECT $1::bytea FROM h) c JOIN @.rows r ON r.id = c.id AND r.letter = 'c' AND r.t = ${TREE}) x
+      UNION SELECT $1::bytea FROM h) c JOIN @.rows r ON r.id = c.id AND r.letter = 'c' AND r.t + 0 = ${TREE}) x
   ON true ORDER BY ${ORDER}`
-const MARKS = `SELECT c.n, marks FROM unnest($2::int[], $3::int[]) AS q (seq, n)
-  JOIN @.commits c ON c.t = $1 AND c.seq = q.seq AND c.n = q.n`
+const MARKS = `SELECT c.n, c.marks FROM unnest($2::int[], $3::int[]) AS q (seq, n)
+  CROSS JOIN LATERAL (SELECT n, marks FROM @.commits WHERE t = $1 AND seq = q.seq AND n = q.n OFFSET 0) c`
 const BODIES =
   'SELECT hash, data FROM @.bodies WHERE t = (SELECT t FROM @.trees WHERE root_id = $1) AND hash = ANY ($2)'
 

@@ -39,7 +39,7 @@ export function laterProgram(name: string, { steps, least, commits }: LaterVersi
 /** The function that the version of today commits with: its name, and what it takes, as `CREATE FUNCTION` has it. */
 export function commitFunction(): { readonly name: string; readonly takes: string; readonly gives: string } {
   const text = readFileSync(path.join(inject('crashPrograms'), BUILT), 'utf8')
-  const [, name, takes, gives] = /CREATE FUNCTION @\.(commit_\d+)\(([^)]*)\) RETURNS (\S+)/.exec(text) ?? []
+  const [, name, takes, gives] = /CREATE OR REPLACE FUNCTION @\.(commit_\d+)\(([^)]*)\) RETURNS (\S+)/.exec(text) ?? []
   if (name === undefined || takes === undefined || gives === undefined) throw new Error('no commit function is built')
   return { name, takes, gives }
 }

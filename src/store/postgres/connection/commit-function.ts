@@ -11,9 +11,14 @@ const LOCK_MS = 1_000
  * `p` has what is short, and only what there is: root, isNew, absent (ids that must not have been deleted), again, relaxed, id,
  * head (kind and time), kind, at, count (of events), seen, edges (that no new row brings), bodies (hash, place and length), engines,
  * dropEngines, dropBlocks, agent, owner, state and ordinal (of the root), types (of the change), spent. `p_short` is what is kept of `p_events`, which the hash is of.
+ *
+ * A commit reads the rows that it names, one by one, however many its tree has. The planner would join them with all rows of the tree:
+ * it takes a tree for small, and a young table for empty. `trees.active`, the time of the last activity, is right where no turn of the root's lane is open; commits
+ * of open ones leave it, because a column with an index makes each update write to all indexes.
  */
 export const COMMIT = `
-CREATE FUNCTION @.commit_1(p jsonb, p_added json, p_changed json, p_events text, p_short text, p_marks text, p_bodies bytea) RETURNS bigint[] LANGUAGE plpgsql AS $legate$
+CREATE OR REPLACE FUNCTION @.commit_1(p jsonb, p_added json, p_changed json, p_events text, p_short text, p_marks text, p_bodies bytea) RETURNS bigint[] LANGUAGE plpgsql
+  SET enable_seqscan = off AS $legate$
 DECLARE
   v_root bytea := (p ->> 'root')::bytea;
   v_tree bigint;
@@ -23,6 +28,7 @@ DECLARE
   v_owner text;
   v_agent text;
   v_count int;
+  v_row record;
   v_writes bigint;
   v_ordinal bigint := (p ->> 'ordinal')::bigint;
 BEGIN
@@ -41,15 +47,17 @@ BEGIN
       v_owner := p ->> 'owner';
       v_agent := p ->> 'agent';
       v_hash := @.chain_1('', (p ->> 'head') || ' ' || v_seq, p_marks, p_events);
-      INSERT INTO @.trees (root_id, n, seq, hash, owner, agent, state, ordinal)
-        VALUES (v_root, 1, v_seq, v_hash, v_owner, v_agent, coalesce(p ->> 'state', 'completed'), coalesce(v_ordinal, -1))
+      INSERT INTO @.trees (root_id, n, seq, hash, owner, agent, state, ordinal, active)
+        VALUES (v_root, 1, v_seq, v_hash, v_owner, v_agent, coalesce(p ->> 'state', 'completed'), coalesce(v_ordinal, -1), (p ->> 'at')::float8)
         RETURNING t INTO v_tree;
     ELSE
       UPDATE @.trees SET n = n + 1, seq = seq + (p ->> 'count')::int,
         hash = @.chain_1(hash, (p ->> 'head') || ' ' || (seq + (p ->> 'count')::int), p_marks, p_events),
         agent = coalesce(p ->> 'agent', agent),
         state = CASE WHEN v_ordinal >= ordinal THEN p ->> 'state' ELSE state END,
-        ordinal = greatest(ordinal, v_ordinal)
+        ordinal = greatest(ordinal, v_ordinal),
+        active = CASE WHEN (p ->> 'count')::int > 0 AND CASE WHEN v_ordinal >= ordinal THEN p ->> 'state' ELSE state END <> 'open'
+          THEN (p ->> 'at')::float8 ELSE active END
         WHERE root_id = v_root RETURNING t, n, seq, hash, owner, agent INTO v_tree, v_n, v_seq, v_hash, v_owner, v_agent;
       IF NOT FOUND THEN RAISE EXCEPTION 'no tree' USING ERRCODE = 'LG002'; END IF;
       -- It was deleted and made again, perhaps with as many commits.
@@ -74,10 +82,13 @@ BEGIN
       RAISE EXCEPTION 'deleted' USING ERRCODE = 'LG001';
     END IF;
     IF p_changed IS NOT NULL THEN
-      UPDATE @.rows AS r SET version = v, n = v_n, seq = v_seq, queue = q, due = d, mark = m, wait = w, state = s, epoch = u.p, kind = k, data = x
-        FROM json_to_recordset(p_changed) AS u(i bytea, l "char", v int, q text, d float8, m float8, w text, s "char", p int, k text, x text)
-        WHERE r.id = u.i AND r.letter = u.l AND r.t = v_tree AND r.version = u.v - 1;
-      GET DIAGNOSTICS v_count = ROW_COUNT;
+      v_count := 0;
+      FOR v_row IN SELECT * FROM json_to_recordset(p_changed) AS u(i bytea, l "char", v int, q text, d float8, m float8, w text, s "char", p int, k text, x text) LOOP
+        UPDATE @.rows AS r SET version = v_row.v, n = v_n, seq = v_seq, queue = v_row.q, due = v_row.d, mark = v_row.m, wait = v_row.w,
+          state = v_row.s, epoch = v_row.p, kind = v_row.k, data = v_row.x
+          WHERE r.id = v_row.i AND r.letter = v_row.l AND r.t + 0 = v_tree AND r.version = v_row.v - 1;
+        IF FOUND THEN v_count := v_count + 1; END IF;
+      END LOOP;
       IF v_count <> json_array_length(p_changed) THEN RAISE EXCEPTION 'stale' USING ERRCODE = 'LG001'; END IF;
     END IF;
     IF p ? 'edges' THEN
@@ -123,7 +134,7 @@ END $legate$;
 
 -- Locks the trees of several commits, before any of them is written. Somebody may hold one of them for long: then this fails soon,
 -- and each commit is sent alone, so that only those of that tree wait.
-CREATE FUNCTION @.lock_1(p_roots text[]) RETURNS void LANGUAGE plpgsql AS $legate$
+CREATE OR REPLACE FUNCTION @.lock_1(p_roots text[]) RETURNS void LANGUAGE plpgsql AS $legate$
 DECLARE
   v_root text;
 BEGIN
@@ -131,12 +142,12 @@ BEGIN
   FOREACH v_root IN ARRAY p_roots LOOP PERFORM pg_advisory_xact_lock(hashtextextended(v_root, 0)); END LOOP;
 END $legate$;
 
-CREATE FUNCTION @.edges_id_1(p_span bytea, p_n int) RETURNS bytea LANGUAGE sql IMMUTABLE AS $legate$
+CREATE OR REPLACE FUNCTION @.edges_id_1(p_span bytea, p_n int) RETURNS bytea LANGUAGE sql IMMUTABLE AS $legate$
   SELECT p_span || convert_to(' ' || p_n, 'UTF8')
 $legate$;
 
 -- Letter and id of each row that a commit writes.
-CREATE FUNCTION @.ids_1(p jsonb, p_added json, p_changed json, p_n int) RETURNS bytea[] LANGUAGE sql IMMUTABLE AS $legate$
+CREATE OR REPLACE FUNCTION @.ids_1(p jsonb, p_added json, p_changed json, p_n int) RETURNS bytea[] LANGUAGE sql IMMUTABLE AS $legate$
   SELECT coalesce(array_agg(convert_to(l, 'UTF8') || i), '{}') FROM (
     SELECT i, l FROM json_to_recordset(coalesce(p_added, '[]')) AS r(i bytea, l text)
     UNION ALL SELECT i, l FROM json_to_recordset(coalesce(p_changed, '[]')) AS r(i bytea, l text)
@@ -144,7 +155,7 @@ CREATE FUNCTION @.ids_1(p jsonb, p_added json, p_changed json, p_n int) RETURNS 
 $legate$;
 
 -- The hash that a commit adds to the chain of its tree: see \`chainHash\`.
-CREATE FUNCTION @.chain_1(p_before text, p_head text, p_marks text, p_events text) RETURNS text LANGUAGE sql STABLE AS $legate$
+CREATE OR REPLACE FUNCTION @.chain_1(p_before text, p_head text, p_marks text, p_events text) RETURNS text LANGUAGE sql STABLE AS $legate$
   SELECT translate(rtrim(encode(sha256(convert_to(
     p_before || E'\\n' || p_head || E'\\n' || p_marks || E'\\n' || p_events, 'UTF8')), 'base64'), '='), '+/', '-_')
 $legate$;

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { StoreError } from '../../../base/error.ts'
-import { abandon, newPool, type PgRow, type PostgresClient, type PostgresPool, type Query, TYPES } from './driver.ts'
+import { abandon, type PgRow, type PostgresClient, type PostgresPool, type Query, storePool, TYPES } from './driver.ts'
 import { failure, isLost, isMissing, isNameUnknown, isSilent } from './failure.ts'
 import { Places } from './places.ts'
 import { isBehind, migrate, requireSchema } from './schema.ts'
@@ -333,7 +333,7 @@ export class Database {
   private async poolOf(): Promise<PostgresPool> {
     if (this.pool !== undefined) return this.pool
     const { pool, url, connections } = this.options
-    const found = pool ?? (await newPool(url ?? '', connections))
+    const found = pool ?? (await storePool(url ?? '', connections))
     // A connection that breaks while nobody uses it concerns nobody.
     if (this.pool === undefined) found.on('error', () => undefined)
     this.pool ??= found

@@ -1,4 +1,5 @@
 import { StoreError } from '../../../base/error.ts'
+import { isOptionRefused } from './failure.ts'
 
 export type PgRow = readonly unknown[]
 
@@ -32,12 +33,42 @@ export interface PostgresPool {
 export interface OwnPool extends PostgresPool {
   on(event: 'error', heard: (error: Error) => void): unknown
   on(event: 'remove', heard: (client: PostgresClient) => void): unknown
+  /** What the next connection is made with. */
+  readonly options: { options?: string }
 }
+
+/** Its compiled statements are short and many: compiling one costs the server more than running it, by a thousand times at worst. */
+const NO_JIT = '-c jit=off'
 
 /** A connection that is not made in this time is given up. */
 const CONNECT_MS = 5_000
 /** A connection that nobody uses for so long is tried by the system. */
 const KEEP_ALIVE_MS = 10_000
+
+/** The pool of a store: its connections compile no statements. A pooler may refuse to be told so; then they are made without. */
+export async function storePool(url: string, connections: number): Promise<PostgresPool> {
+  const { place, given } = withoutOptions(url)
+  const pool = await newPool(place, connections, { options: `${NO_JIT} ${given}` })
+  return {
+    connect: () =>
+      pool.connect().catch((error: unknown) => {
+        if (!isOptionRefused(error) || pool.options.options === given) throw error
+        pool.options.options = given
+        return pool.connect()
+      }),
+    end: () => pool.end(),
+    on: (event, heard) => pool.on(event, heard),
+  }
+}
+
+/** An address, and the options for the server that it names or that the environment has. The driver takes those of the address only. */
+function withoutOptions(url: string): { readonly place: string; readonly given: string } {
+  const found = URL.canParse(url) ? new URL(url) : undefined
+  const named = found?.searchParams.get('options')
+  if (found === undefined || named == null) return { place: url, given: process.env['PGOPTIONS'] ?? '' }
+  found.searchParams.delete('options')
+  return { place: found.href, given: named }
+}
 
 /** `more`: further options of the package. */
 export async function newPool(url: string, connections: number, more: object = {}): Promise<OwnPool> {

@@ -38,6 +38,12 @@ export function isNameUnknown(error: unknown): boolean {
   return code === '26000' || code === '42P05'
 }
 
+/** True where a pooler does not lead options to the server. */
+export function isOptionRefused(error: unknown): boolean {
+  const { message } = (error ?? {}) as DriverError
+  return typeof message === 'string' && /unsupported startup parameter/i.test(message)
+}
+
 /** True where a schema, table, column or function is not there: it was dropped, or made by another version. */
 export function isMissing(error: unknown): boolean {
   const { code } = (error ?? {}) as DriverError

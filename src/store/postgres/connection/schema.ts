@@ -161,8 +161,20 @@ CREATE FUNCTION @.id_text(p_key bytea) RETURNS text LANGUAGE sql IMMUTABLE AS $l
 $legate$;
 `
 
+/**
+ * `trees.active` is the time of the last activity: see `COMMIT`. It is null where nobody has written to a tree since this step; who asks for
+ * old trees fills it in. Sums of `spent` that are folded are one row of their key. Processes that know only the first step commit with the functions of this one, under their names.
+ */
+const ACTIVITY = `
+ALTER TABLE @.trees ADD COLUMN active double precision;
+CREATE INDEX trees_idle ON @.trees (active, t) WHERE state <> 'open';
+ALTER TABLE @.spent ADD COLUMN folded boolean NOT NULL DEFAULT false;
+CREATE UNIQUE INDEX spent_folded ON @.spent (day, owner, agent, model) WHERE folded;
+CREATE INDEX spent_new ON @.spent (day) WHERE NOT folded;
+`
+
 /** Step n leads from version n to n + 1. Steps are never changed once published, only added, and only add: see `LEAST`. */
-const MIGRATIONS: readonly string[] = [`${TABLES}${COMMIT}`]
+const MIGRATIONS: readonly string[] = [TABLES, `${ACTIVITY}${COMMIT}`]
 
 /**
  * The oldest version that a process may know and still use a schema of this version. A step that raises it also drops the
