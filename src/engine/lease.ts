@@ -44,12 +44,15 @@ export class Lease {
     this.since = { host: nodeOs().hostname(), startedAt: clock.now(), queue: store.wakes?.name ?? null }
   }
 
-  /** Renews when a third of the lease is over, and when its row does not tell all: it knows more agents, or a source fails. */
-  async renew(): Promise<void> {
+  /**
+   * Renews when a third of the lease is over, and when its row does not tell all: it knows more agents, or a source fails.
+   * `isThere`: whether its row was there a moment ago, where the caller has seen it.
+   */
+  async renew(isThere?: boolean): Promise<void> {
     const { store, clock, leaseMs, engineId } = this.options
     const own = clock.now()
     if (this.isOver) return
-    if (own < this.renewAt && this.isToldAll() && (await store.engine(engineId)) !== undefined) return
+    if (own < this.renewAt && this.isToldAll() && (isThere ?? (await store.engine(engineId)) !== undefined)) return
     const heardAt = await leaseTime(this.options)
     if (this.isOver) return
     // One after the other: the row is written by nobody once the lease has ended.

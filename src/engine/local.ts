@@ -21,7 +21,7 @@ import type { TreeReader } from '../graph/reader.ts'
 import type { AgentRef, Id, Node } from '../graph/rows.ts'
 import type { Ledger } from '../store/ledger.ts'
 import { look } from '../store/look.ts'
-import type { StoreChange } from '../store/store.ts'
+import type { Agenda, StoreChange } from '../store/store.ts'
 import { Crew } from './crew.ts'
 import type { Engine, EngineOptions, Executor } from './engine.ts'
 import { Lease, quietUntil } from './lease.ts'
@@ -202,7 +202,8 @@ class LocalEngine implements Engine, NodeHost {
    * meant. Where a queue brings work, only what is not in the queue is told.
    */
   private heard(change: StoreChange | null): void {
-    if (change === null) return this.ledger.store.wakes === undefined ? this.look() : undefined
+    const { wakes, hears } = this.ledger.store
+    if (change === null) return wakes === undefined && hears?.() !== true ? this.look() : undefined
     if (change.stop || change.ended.length > 0) this.stopIn(change)
     if (change.runnable && this.crew.hear(change)) this.look(change.isLeft ? 'runnable' : 'own')
   }
@@ -351,10 +352,12 @@ class LocalEngine implements Engine, NodeHost {
   private async sweepOnce(): Promise<void> {
     const options = this.sweepOptions()
     const leftOf = this.crew.begin()
+    let agenda: Agenda | undefined
     this.starved = false
     try {
-      const { forceStopped, giveBackIdle, sweep } = await upkeep()
-      await this.lease.renew()
+      const { agendaOf, forceStopped, giveBackIdle, sweep } = await upkeep()
+      agenda = await agendaOf(this.ledger, options.graceMs)
+      await this.lease.renew(agenda?.engines.some(({ id }) => id === this.id))
       this.stopsHeard.clear()
       await this.stopAsked([...this.running.values()])
       await forceStopped(this.ledger, [...this.running.values()], options)
@@ -362,12 +365,13 @@ class LocalEngine implements Engine, NodeHost {
         this.isInDoubt = false
         await giveBackIdle(this.ledger, this.id, (nodeId) => this.isKnown(nodeId))
       }
-      this.leave(leftOf(await sweep(this.ledger, { ...options, mayTake: this.crew.beginSweep() })))
+      this.leave(leftOf(await sweep(this.ledger, { ...options, mayTake: this.crew.beginSweep() }, agenda)))
       this.options.swept()
     } catch (error) {
+      agenda = undefined
       this.options.report(error)
     }
-    await this.armNext()
+    await this.armNext(agenda)
   }
 
   /** Takes what others have left, and leaves the rest of a sweep to the timer. */
@@ -414,9 +418,11 @@ class LocalEngine implements Engine, NodeHost {
     }
   }
 
-  private async armNext(): Promise<void> {
+  private async armNext(agenda: Agenda | undefined): Promise<void> {
     const now = this.clock.now()
-    const due = await this.nextDue(now)
+    // Where nothing was to do, nothing has changed.
+    const isQuiet = agenda?.isDue === false && !agenda.isRunnable && this.ledger.store.wakes === undefined
+    const due = isQuiet ? (agenda.nextDue ?? Number.POSITIVE_INFINITY) : await this.nextDue(now)
     if (this.state !== 'started') return
     // A commit may have armed an earlier moment meanwhile.
     let at = Math.min(now + this.options.sweepMs, due, this.armedAt)

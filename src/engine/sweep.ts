@@ -23,6 +23,7 @@ import { type LostClaim, planForce, planRecover, planWaitAgain } from '../rules/
 import type { Ledger, Step } from '../store/ledger.ts'
 import { look, lookUnlessTampered } from '../store/look.ts'
 import { isProvenDead } from '../store/process-proof.ts'
+import type { Agenda } from '../store/store.ts'
 import type { Crew } from './crew.ts'
 import type { EngineOptions } from './engine.ts'
 import { dropEngine, isDead, type Lease, leaseTime } from './lease.ts'
@@ -64,18 +65,32 @@ const BATCH = 256
  * runnable nodes. Runs at start, every second and when another process has written; all progress could rest on it. Gives the trees
  * of the nodes that it has claimed.
  */
-export async function sweep(ledger: Ledger, options: SweepOptions): Promise<ReadonlySet<Id>> {
-  for (const part of BEFORE_CLAIMING) {
+export async function sweep(ledger: Ledger, options: SweepOptions, agenda?: Agenda): Promise<ReadonlySet<Id>> {
+  await options.keep()
+  await recoverLost(ledger, options, agenda)
+  for (const part of agenda?.isDue === false ? [] : DUE) {
     await options.keep()
     await part(ledger, options)
   }
   await options.keep()
+  if (agenda?.isRunnable === false) {
+    options.line.isCrowded = false
+    return new Set()
+  }
   const taken = await claimRunnable(ledger, options)
   await waitAgain(ledger, options)
   return taken
 }
 
-const BEFORE_CLAIMING = [recoverLost, expireTurns, expireAsks, endWaits, forceStops]
+const DUE = [expireTurns, expireAsks, endWaits, forceStops]
+
+/** What there is to do, of a store that can say so with one answer. */
+export async function agendaOf({ store, clock }: Ledger, graceMs: number): Promise<Agenda | undefined> {
+  const now = clock.now()
+  const agenda = await store.agenda?.({ now, stopBefore: now - graceMs })
+  if (agenda !== undefined) clock.follow?.(agenda.now)
+  return agenda
+}
 
 /** Does everything that is due in one tree. False where a runnable node is left: its code is not here, or no worker is free. */
 export async function sweepTree(ledger: Ledger, options: SweepOptions, rootId: Id): Promise<boolean> {
@@ -357,9 +372,9 @@ async function waitAgain(ledger: Ledger, options: SweepOptions): Promise<void> {
   }
 }
 
-async function recoverLost(ledger: Ledger, options: SweepOptions): Promise<void> {
+async function recoverLost(ledger: Ledger, options: SweepOptions, agenda: Agenda | undefined): Promise<void> {
   const { store } = ledger
-  const { now, lost, engines } = await lookAtEngines(ledger)
+  const { now, lost, engines } = agenda === undefined ? await lookAtEngines(ledger) : enginesIn(agenda)
   options.crew.learn(engines, now)
   for (const one of lost) if (one.engineId !== options.engineId) await recoverClaims(ledger, options, one)
   const dead = engines.filter((engine) => engine.id !== options.engineId && isDead(engine, now))
@@ -391,7 +406,10 @@ interface EnginesNow {
 /** Reads claimants before engines: whoever claims has a row by then. */
 async function lookAtEngines(ledger: Ledger): Promise<EnginesNow> {
   const [now, claimants] = await Promise.all([leaseTime(ledger), ledger.store.claimants()])
-  const engines = await ledger.store.engines()
+  return enginesIn({ now, claimants, engines: await ledger.store.engines() })
+}
+
+function enginesIn({ now, claimants, engines }: Pick<Agenda, 'now' | 'claimants' | 'engines'>): EnginesNow {
   const lost = claimants
     .map((engineId) => ({ engineId, engine: engines.find(({ id }) => id === engineId) }))
     .filter(({ engine }) => engine === undefined || isDead(engine, now))

@@ -10,7 +10,7 @@
 
 import { ConflictError, type StoreError } from '../base/error.ts'
 import type { Later } from '../base/maybe.ts'
-import type { Commit } from '../graph/commit.ts'
+import type { Commit, EngineRow } from '../graph/commit.ts'
 import type { LocalReader, StoreReader, TreeReader } from '../graph/reader.ts'
 import type { Edge, Id } from '../graph/rows.ts'
 import type { Archive } from './archive.ts'
@@ -19,6 +19,26 @@ import type { Registry } from './registry.ts'
 import type { DayUsage, SpentQuery } from './spent.ts'
 
 /** Where graphs are kept. Reads see every commit that was acknowledged before them. */
+export interface AgendaQuery {
+  readonly now: number
+  /** Turns that were asked to stop by then have had their time. */
+  readonly stopBefore: number
+}
+
+/** Whether there is work for a sweep. */
+export interface Agenda {
+  /** The time of the store. */
+  readonly now: number
+  readonly engines: readonly EngineRow[]
+  readonly claimants: readonly Id[]
+  /** False where no deadline is over, nobody waits in vain and nothing has to be stopped. */
+  readonly isDue: boolean
+  /** False where no node is runnable, now or later. */
+  readonly isRunnable: boolean
+  /** See `Scans.nextDue`. */
+  readonly nextDue: number | undefined
+}
+
 export interface Store extends StoreReader {
   readonly name: string
   /** True where other processes may open the same rows. Then running nodes also write their streams. */
@@ -48,6 +68,13 @@ export interface Store extends StoreReader {
    * it the runtime's clock counts.
    */
   now?(): Later<number>
+  /** What a sweep would find, with one question. Missing where questions cost nothing: then a sweep looks for each thing by itself. */
+  agenda?(query: AgendaQuery): Promise<Agenda>
+  /**
+   * True while others tell this process of the work that they leave. Then a change that nobody names is no reason to look for work:
+   * the next sweep finds all of it.
+   */
+  hears?(): boolean
   /** One error for each tree that was found to be changed from outside: see `tampered` of ERROR_CODES. */
   tampered?(): readonly StoreError[]
   /** Exports, imports, deletes and verifies whole trees. */

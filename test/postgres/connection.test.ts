@@ -136,7 +136,9 @@ describe.skipIf(noPostgres !== undefined)('connections', async () => {
       })
     }).listen(0, '127.0.0.1')
     await once(pooler, 'listening')
-    onTestFinished(() => void pooler.close())
+    onTestFinished(() => {
+      pooler.close()
+    })
     const { port } = pooler.address() as { port: number }
     expect(await jit(server.url().replace(`:${server.port}/`, `:${port}/`))).toEqual(['on', '4MB'])
   })

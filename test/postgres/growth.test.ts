@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
@@ -16,6 +17,10 @@ import { leaveUnaudited } from '../support/unaudited.ts'
 import { COUNTING, StatementCounter, sumOf } from './support/statements.ts'
 
 const FEW = 100
+/** How many workers are idle, and for how long they are watched; how many runs are handed over to them. */
+const WORKERS = 6
+const SECONDS = 5
+const RUNS = 5
 const MANY = isFull ? 5_000 : 1_000
 
 describe.skipIf(noPostgres !== undefined)('on PostgreSQL', async () => {
@@ -104,7 +109,7 @@ describe.skipIf(noPostgres !== undefined)('on PostgreSQL', async () => {
     for (const store of [near, far]) leaveUnaudited(store)
     const asks = createRuntime({ store: near, agents: [clerk] })
     for (let at = 0; at < 60; at++) asks.run(clerk, `job ${at}`).result.catch(() => undefined)
-    while ((await asks.approvals()).length < 60) await new Promise((resolve) => setTimeout(resolve, 50))
+    while ((await asks.approvals()).length < 60) await sleep(50)
     await asks.close()
     await near.close()
     const reads = createRuntime({ store: far })
@@ -122,6 +127,36 @@ describe.skipIf(noPostgres !== undefined)('on PostgreSQL', async () => {
     }
     await reads.close()
     await far.close()
+    await counter.close()
+  })
+
+  test('an idle worker asks little, however many there are, and a run that is handed over wakes few of them', async () => {
+    const counter = await StatementCounter.open(server.url())
+    const url = `${server.url()}?schema=idle`
+    const clerk = agent({ name: 'clerk', instructions: '', model: scriptedModel(() => 'done') })
+    const stores = Array.from({ length: WORKERS + 1 }, () => postgresStore(url))
+    const [starts, ...works] = stores.map((store, at) => {
+      leaveUnaudited(store)
+      return createRuntime({ store, agents: [clerk], engine: at === 0 ? { workers: 0 } : {} })
+    })
+    for (const work of works) await work.resume()
+    const run = async () => (await starts?.run(clerk, 'go').result)?.status
+    // All of them have heard somebody, and know one another.
+    expect(await run()).toBe('completed')
+    await sleep(2_500)
+    const idle = await counter.during(() => sleep(SECONDS * 1_000))
+    const each = sumOf(idle).calls / (WORKERS + 1) / SECONDS
+    figure('growth on PostgreSQL', `statements a second of each of ${WORKERS} idle workers: ${each.toFixed(1)}`)
+    expect(each).toBeLessThanOrEqual(3)
+
+    const handed = await counter.during(async () => {
+      for (let at = 0; at < RUNS; at++) expect(await run()).toBe('completed')
+    })
+    const looks = sumOf(handed, /owners AS/).calls / RUNS
+    figure('growth on PostgreSQL', `looks for work for each run that is handed over to ${WORKERS} workers: ${looks}`)
+    expect(looks).toBeLessThanOrEqual(2)
+    for (const runtime of [starts, ...works]) await runtime?.close()
+    for (const store of stores) await store.close()
     await counter.close()
   })
 

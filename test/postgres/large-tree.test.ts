@@ -25,6 +25,7 @@ import { scriptedModel } from '../../src/testing/stand-ins/scripted-model.ts'
 import { figure } from '../crash/support/figure.ts'
 import { noPostgres, type PostgresServer, usePostgres } from '../support/postgres.ts'
 import { leaveUnaudited } from '../support/unaudited.ts'
+import { COUNTING, StatementCounter, sumOf } from './support/statements.ts'
 
 const isFull = process.env['LEGATE_FULL'] === '1'
 const TURNS = isFull ? 33_400 : 5_000
@@ -34,7 +35,8 @@ const FEW = 600
 const MORE = 1_500
 
 describe.skipIf(noPostgres !== undefined)('a conversation of many thousands of turns', async () => {
-  const server = noPostgres === undefined ? await usePostgres() : (undefined as unknown as PostgresServer)
+  const server =
+    noPostgres === undefined ? await usePostgres({ settings: COUNTING }) : (undefined as unknown as PostgresServer)
 
   test('one more turn loads few rows, in the process that wrote it and in another; so does a page of it', async () => {
     const writer = await open(server)
@@ -59,6 +61,9 @@ describe.skipIf(noPostgres !== undefined)('a conversation of many thousands of t
       figure('large tree', `${TURNS} turns, ${name}: ${first} rows, then ${more}, for three pages ${page}`)
       expect(Math.max(first, more, page)).toBeLessThan(FEW)
     }
+    const { short, long } = await blocksOf(server, writer, conversationId)
+    figure('large tree', `blocks that the commits of one more turn read: ${long}, in a young conversation ${short}`)
+    expect(long / short).toBeLessThan(1.3)
     // Each sees what the other wrote, and nothing is broken.
     const turns = await another.store.openTurns(9)
     expect(turns).toEqual([])
@@ -155,6 +160,24 @@ describe.skipIf(noPostgres !== undefined)('a conversation of many thousands of t
     await database.close()
   })
 })
+
+/** What the commits of one more turn cost the server, of this conversation and of a young one. */
+async function blocksOf(server: PostgresServer, { say }: Opened, conversationId: Id) {
+  const counter = await StatementCounter.open(server.url())
+  const young = await say('young')
+  await counter.expectSmallTrees()
+  const cost = async (id: Id) => {
+    const several = async () => {
+      for (let times = 0; times < 6; times++) await say('once more', id)
+    }
+    // Each connection makes its plans anew.
+    await several()
+    return sumOf(await counter.during(several), /commit_1/).blocks
+  }
+  const found = { short: await cost(young), long: await cost(conversationId) }
+  await counter.close()
+  return found
+}
 
 interface Counts {
   rows: number

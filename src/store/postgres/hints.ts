@@ -63,6 +63,8 @@ export class Hints {
   /** The writes of others that there were at the last look, at least; -1 where some may have been missed since. */
   private seen = -1
   private looks = 0
+  /** True once this connection has brought a message: a pooler may take the wish to listen, and bring none. */
+  hears = false
 
   constructor(options: HintsOptions) {
     this.options = options
@@ -81,6 +83,7 @@ export class Hints {
 
   /** Takes note of a commit of this process. */
   committed(commit: Commit): void {
+    if (commit.rootId === null) return
     this.known++
     const hint = hintOf(commit, this.options.isQueued)
     if (hint === undefined || hint.rootId === null) return
@@ -180,6 +183,7 @@ export class Hints {
   private lose(client: PostgresClient, againMs = AGAIN_MS): void {
     if (this.client !== client) return
     this.client = undefined
+    this.hears = false
     abandon(client)
     this.options.lost()
     this.hearAgain(againMs)
@@ -195,6 +199,7 @@ export class Hints {
   /** Anybody may write to a channel: what is no hint is passed over. */
   private heard(message: string): void {
     const read = parseJson(message)
+    this.hears = true
     const [origin, ...hints] = read.ok && Array.isArray(read.value) ? read.value : []
     if (origin === this.origin) return
     for (const hint of readHints(hints)) {

@@ -228,6 +228,7 @@ class PostgresParts {
         database.requireOpen()
         return hints.listen(({ rootId, ...change }) => changed(rootId === null ? null : { rootId, ...change }))
       },
+      hears: () => hints.hears,
       leave: (rootId) => hints.left(rootId),
       ...(this.queue === undefined ? {} : { wakes: this.tellLeft(this.queue) }),
       close: async () => {

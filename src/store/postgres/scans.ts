@@ -1,12 +1,13 @@
 import { parseOwnJson } from '../../base/json.ts'
 import type { PageRoom } from '../../base/page/room.ts'
 import type { EngineRow } from '../../graph/commit.ts'
-import type { AwaitingQuery, RootsQuery, RunnableQuery, Scans, StoreReader } from '../../graph/reader.ts'
+import type { AwaitingQuery, RootsQuery, RunnableQuery, Scans } from '../../graph/reader.ts'
 import type { Conversation, Id, Node, Turn } from '../../graph/rows.ts'
 import { unpackEvents } from '../codec/event-text.ts'
 import { type PackedRow, parseRow, toConversation, toNode, toTurn } from '../codec/rows.ts'
 import { longText } from '../codec/short-text.ts'
 import { inTurn } from '../in-turn.ts'
+import type { Agenda, Store } from '../store.ts'
 import type { Database } from './connection/database.ts'
 import type { PgRow } from './connection/driver.ts'
 import { escaped, FIRST_KEY, idOf, keyOf, unescaped } from './escape.ts'
@@ -61,11 +62,20 @@ const RUNNABLE = `${queuesBetween('r', 's')},
     WHERE r.queue = o.queue AND (r.mark IS NULL OR r.mark <= $2) AND r.kind = ANY ($3) AND a.kind = ANY ($4)
     ORDER BY r.due LIMIT o.share) f`
 
+/** All that a sweep asks for. A request for an answer without a time limit has none. */
+const AGENDA = `${queuesBetween('e', 'f')} SELECT extract(epoch FROM clock_timestamp()) * 1000::float8,
+  (SELECT coalesce(json_agg(data ORDER BY id), '[]') FROM @.engines)::text,
+  (SELECT coalesce(json_agg(queue ORDER BY queue), '[]') FROM q WHERE queue IS NOT NULL)::text,
+  EXISTS (SELECT 1 FROM @.rows WHERE queue = 't' AND due <= $1) OR EXISTS (SELECT 1 FROM @.rows WHERE queue = 'a' AND due > 0 AND due <= $1)
+    OR EXISTS (SELECT 1 FROM @.rows WHERE queue = 'w' AND due <= $1) OR EXISTS (SELECT 1 FROM @.rows WHERE mark <= $2 AND letter = 't'),
+  EXISTS (SELECT 1 FROM @.rows WHERE queue >= 'r' AND queue < 's'),
+  (${NEXT_DUE})`
+
 /** An open turn is in a queue. */
 const NOT_OPEN = `SELECT id FROM unnest($1::bytea[]) AS asked (id)
   WHERE NOT EXISTS (SELECT 1 FROM @.rows r WHERE r.id = asked.id AND r.letter = 't' AND r.queue IS NOT NULL)`
 
-type PostgresScans = Omit<Scans, 'blocks'> & Pick<StoreReader, 'rootOf' | 'ownerOf' | 'notOpen'>
+type PostgresScans = Omit<Scans, 'blocks'> & Pick<Store, 'rootOf' | 'ownerOf' | 'notOpen' | 'agenda'>
 
 /** Scans over all trees, answered by the database. */
 export function postgresScans(database: Database): PostgresScans {
@@ -93,9 +103,10 @@ export function postgresScans(database: Database): PostgresScans {
     awaiting: (query) => waiting(database, 'a', query),
     timed: (query) => waiting(database, 'w', query),
     claimedBy: (engineId, limit) => nodes(CLAIMED, [`e${escaped(engineId)}`, bound(limit)]),
-    claimants: async () => (await ask(CLAIMANTS)).map(([queue]) => unescaped(String(queue).slice(1))),
+    claimants: async () => (await ask(CLAIMANTS)).map(([queue]) => claimantOf(queue)),
     engines: async () => (await ask(ENGINES)).map(engineOf),
     engine: async (id) => (await ask(ENGINE, [escaped(id)])).map(engineOf)[0],
+    agenda: async ({ now, stopBefore }) => agendaOf((await ask(AGENDA, [now, stopBefore]))[0] ?? []),
     nextDue: async (now) => {
       const [row] = await ask(NEXT_DUE, [now])
       return row?.[0] == null ? undefined : Number(row[0])
@@ -213,6 +224,21 @@ function turnOf(row: PgRow): Turn {
 
 function conversationOf(row: PgRow): Conversation {
   return toConversation(packedOf(row) as Parameters<typeof toConversation>[0])
+}
+
+function agendaOf([now, engines, claimants, isDue, isRunnable, nextDue]: PgRow): Agenda {
+  return {
+    now: Number(now),
+    engines: (parseOwnJson(String(engines)) as string[]).map((data) => engineOf([data])),
+    claimants: (parseOwnJson(String(claimants)) as string[]).map(claimantOf),
+    isDue: isDue === true,
+    isRunnable: isRunnable === true,
+    nextDue: nextDue == null ? undefined : Number(nextDue),
+  }
+}
+
+function claimantOf(queue: unknown): Id {
+  return unescaped(String(queue).slice(1))
 }
 
 function engineOf([data]: PgRow): EngineRow {
