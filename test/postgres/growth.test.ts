@@ -20,7 +20,7 @@ const FEW = 100
 /** How many workers are idle, and for how long they are watched; how many runs are handed over to them. */
 const WORKERS = 6
 const SECONDS = 5
-const RUNS = 5
+const RUNS = 9
 const MANY = isFull ? 5_000 : 1_000
 
 describe.skipIf(noPostgres !== undefined)('on PostgreSQL', async () => {
@@ -149,12 +149,15 @@ describe.skipIf(noPostgres !== undefined)('on PostgreSQL', async () => {
     figure('growth on PostgreSQL', `statements a second of each of ${WORKERS} idle workers: ${each.toFixed(1)}`)
     expect(each).toBeLessThanOrEqual(3)
 
-    const handed = await counter.during(async () => {
-      for (let at = 0; at < RUNS; at++) expect(await run()).toBe('completed')
-    })
-    const looks = sumOf(handed, /owners AS/).calls / RUNS
-    figure('growth on PostgreSQL', `looks for work for each run that is handed over to ${WORKERS} workers: ${looks}`)
-    expect(looks).toBeLessThanOrEqual(2)
+    // A sweep that happens to come at that moment sees the run, too: so the median counts.
+    const looks: number[] = []
+    for (let at = 0; at < RUNS; at++) {
+      const handed = await counter.during(async () => expect(await run()).toBe('completed'))
+      looks.push(sumOf(handed, /owners AS/).calls)
+    }
+    const usual = looks.toSorted((a, b) => a - b)[Math.floor(RUNS / 2)]
+    figure('growth on PostgreSQL', `looks for work for a run that is handed over to ${WORKERS} workers: ${looks}`)
+    expect(usual).toBeLessThanOrEqual(2)
     for (const runtime of [starts, ...works]) await runtime?.close()
     for (const store of stores) await store.close()
     await counter.close()
