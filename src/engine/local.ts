@@ -14,7 +14,7 @@ import { isLegateError, unless } from '../base/error.ts'
 import { freshId } from '../base/id.ts'
 import type { KeptAlive } from '../base/keep-shape.ts'
 import { after, attempt, type Later } from '../base/maybe.ts'
-import type { Claims, Commit, ProcessReport } from '../graph/commit.ts'
+import type { Claims, Commit, Missing, ProcessReport } from '../graph/commit.ts'
 import type { Draft } from '../graph/draft.ts'
 import { codeOf } from '../graph/kinds.ts'
 import type { TreeReader } from '../graph/reader.ts'
@@ -80,7 +80,7 @@ class LocalEngine implements Engine, NodeHost {
   private readonly stopsHeard = new Set<Id>()
   /** True when rows may say that this process runs a node that it does not run. */
   private isInDoubt = false
-  private readonly line: OwnerLine = { last: undefined, isCrowded: false, wasCrowded: false }
+  private readonly line: OwnerLine = { last: undefined, isCrowded: false }
   private readonly crew: Crew
   private armedAt = Number.POSITIVE_INFINITY
   private disarm: () => void = () => undefined
@@ -139,9 +139,9 @@ class LocalEngine implements Engine, NodeHost {
     const rootId = commit.rootId ?? ''
     if (this.stopsHeard.size > 0 && this.stopsHeard.delete(rootId)) this.stopIn({ rootId, stop: true, ended: [] })
     // The others leave it to this process, which has no worker for it.
-    if (draft.leavesWork && commit.rootId !== null && this.crew.isAwaited(rootId)) this.leave([rootId])
-    // A node that stood in line may be all that is left of it.
-    if (this.line.wasCrowded && draft.leavesWork && this.availableWorkers() > 0) this.look('runnable')
+    if (draft.missing !== null && commit.rootId !== null && this.crew.isAwaited(rootId)) this.leave([rootId])
+    // A worker may have become free while the commit was on its way: whoever looked for work then has not seen this node.
+    if (draft.missing === 'worker' && this.availableWorkers() > 0) this.look('runnable')
     if (draft.dueAt < this.armedAt) this.arm(draft.dueAt)
   }
 
@@ -232,16 +232,13 @@ class LocalEngine implements Engine, NodeHost {
     if (this.starved) this.look('runnable')
   }
 
-  private take(kind: string, agent: AgentRef, isItsTurn: boolean): boolean {
+  private take(kind: string, agent: AgentRef, isItsTurn: boolean): Missing | null {
     const { agents, kinds, mayRun } = this.options
-    if (!kinds.has(kind) || !agents.has(codeOf(agent)) || mayRun?.(agent) === false) return false
+    if (!kinds.has(kind) || !agents.has(codeOf(agent)) || mayRun?.(agent) === false) return 'code'
     const mustWait = this.line.isCrowded && !isItsTurn
-    if (mustWait || this.running.size + this.reserved - this.lent >= this.options.workers) {
-      this.starved = true
-      return false
-    }
+    if (mustWait || this.running.size + this.reserved - this.lent >= this.options.workers) return 'worker'
     this.reserved++
-    return true
+    return null
   }
 
   /** Starts many nodes in lots, so that other work gets its turn between two lots. */

@@ -54,8 +54,6 @@ export interface OwnerLine {
   last: string | null | undefined
   /** True when the last sweep left nodes of one owner behind while nodes of another run. */
   isCrowded: boolean
-  /** True once it was crowded. */
-  wasCrowded: boolean
 }
 
 const BATCH = 256
@@ -270,7 +268,6 @@ export async function claimRunnable(ledger: Ledger, options: SweepOptions): Prom
     if (taken.size === 0 || nodes.length < wanted) break
   }
   line.isCrowded = options.freeWorkers() <= 0 && (await isCrowded(ledger, options))
-  line.wasCrowded ||= line.isCrowded
   return trees
 }
 

@@ -263,16 +263,19 @@ export function outputText(text: string, taskId: Id): TaskOutput {
   return { output: { content: `${shown}\n${note}`, bodyRef: body.hash, bytes }, body }
 }
 
+/** What a runnable node waits for that nobody has claimed: a free worker of this process, or a process that has its code. */
+export type Missing = 'worker' | 'code'
+
 /** Lets a commit hand the nodes it makes runnable to the engine that makes it. */
 export interface Claims {
   readonly engineId: Id
   /** How many nodes run in this process. */
   readonly running: number
   /**
-   * Reserves a worker, if the engine has one and the code for such a node. While nodes of other owners wait for a worker, it gives
-   * one only to a node whose turn it is.
+   * Reserves a worker, or says what is missing. While nodes of other owners wait for a worker, the engine gives one only to a node
+   * whose turn it is.
    */
-  take(kind: string, agent: AgentRef, isItsTurn: boolean): boolean
+  take(kind: string, agent: AgentRef, isItsTurn: boolean): Missing | null
   /** Returns workers that were reserved and are not needed. */
   giveBack(taken: number): void
 }

@@ -11,7 +11,7 @@
 import { LegateError, NotFoundError } from '../base/error.ts'
 import { freshId, freshIds } from '../base/id.ts'
 import { type Own, patched } from '../base/keep-shape.ts'
-import type { Claims } from './commit.ts'
+import type { Claims, Missing } from './commit.ts'
 import { type Commit, type CommitKind, spentIn, type Wake } from './commit.ts'
 import type { EventBody, EventRow } from './event.ts'
 import { BUILT_IN_KINDS, type Kinds, mayBecome } from './kinds.ts'
@@ -49,8 +49,8 @@ export class Draft {
   /** Turns in which something ended: `endTurns` looks whether they are over, once per plan. */
   private readonly touched: Id[] = []
   readonly stored: TreeReader
-  /** True when this draft leaves a runnable node that no engine has claimed. */
-  leavesWork = false
+  /** What is missing where this draft leaves a runnable node that no engine has claimed. */
+  missing: Missing | null = null
   private readonly rootId: Id | null
   private readonly random: (() => number) | undefined
   private readonly plannedOn: number | undefined
@@ -357,14 +357,16 @@ export class Draft {
    * nodes whose turn it is: they pass those that wait.
    */
   claim(node: Node, isItsTurn = false): Node {
-    const isTaken = this.claims?.take(node.kind, this.conversation(node.conversationId).agent, isItsTurn)
-    if (this.claims === null || isTaken !== true) {
-      this.leavesWork = true
+    const { claims } = this
+    const missing =
+      claims === null ? 'code' : claims.take(node.kind, this.conversation(node.conversationId).agent, isItsTurn)
+    if (claims === null || missing !== null) {
+      if (this.missing !== 'worker') this.missing = missing
       return node
     }
     const claimed = this.ownNode(node, 'running')
     claimed.state = 'running'
-    claimed.engineId = this.claims.engineId
+    claimed.engineId = claims.engineId
     claimed.epoch = node.epoch + 1
     claimed.startedAt = this.now
     claimed.wakeAt = null
@@ -432,8 +434,8 @@ export class Draft {
 
   private wakes(id: Id, rootId: Id): readonly Wake[] {
     const isDue = this.dueAt !== Number.POSITIVE_INFINITY
-    if (!this.leavesWork && !isDue) return NONE
-    const wakes: Wake[] = this.leavesWork ? [{ id: `${rootId}:${id}`, at: null }] : []
+    if (this.missing === null && !isDue) return NONE
+    const wakes: Wake[] = this.missing !== null ? [{ id: `${rootId}:${id}`, at: null }] : []
     if (isDue) wakes.push({ id: `${rootId}@${this.dueAt}`, at: this.dueAt })
     return wakes
   }

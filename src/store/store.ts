@@ -18,7 +18,7 @@ import type { ChangePage } from './feed.ts'
 import type { Registry } from './registry.ts'
 import type { DayUsage, SpentQuery } from './spent.ts'
 
-/** Where graphs are kept. Reads see every commit that was acknowledged before them. */
+/** The moment for which a sweep asks what there is to do. */
 export interface AgendaQuery {
   readonly now: number
   /** Turns that were asked to stop by then have had their time. */
@@ -39,6 +39,7 @@ export interface Agenda {
   readonly nextDue: number | undefined
 }
 
+/** Where graphs are kept. Reads see every commit that was acknowledged before them. */
 export interface Store extends StoreReader {
   readonly name: string
   /** True where other processes may open the same rows. Then running nodes also write their streams. */

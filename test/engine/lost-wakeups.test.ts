@@ -99,7 +99,7 @@ async function sweptBy(graph: Graph): Promise<readonly Node[]> {
       engineId: graph.engineId,
       graceMs: 5_000,
       freeWorkers: () => graph.freeWorkers,
-      line: { last: undefined, isCrowded: false, wasCrowded: false },
+      line: { last: undefined, isCrowded: false },
       crew: { learn: () => undefined },
       running: () => [],
       canRun: () => ({ agents: ['agent'], kinds: ['agent_message', 'work'] }),

@@ -132,6 +132,34 @@ describe.skipIf(noPostgres !== undefined)('runs that processes on one PostgreSQL
     expect((await results[2])?.status).toBe('completed')
   })
 
+  test('a run whose start is stored only after a worker became free is taken up at once', async () => {
+    const model = gate()
+    const slow = agent({
+      name: 'slow',
+      instructions: 'Answer.',
+      model: scriptedModel(() => model.passed.then(() => 'done')),
+    })
+    const start = gate()
+    let isHeld = false
+    const before = (statement: string) => {
+      return isHeld && isCommit(statement) ? start.passed : undefined
+    }
+    const runtime = open(schema(), { before, workers: 1 })
+    const first = runtime.run(slow, 'hi')
+    await firstEvent(first as Run)
+    isHeld = true
+    const second = runtime.run(echo, 'hi')
+    await sleep(50)
+    isHeld = false
+    model.open()
+    await first.result
+    // By now the engine has looked for work, and found nothing.
+    await sleep(200)
+    start.open()
+
+    expect((await second.result).status).toBe('completed')
+  }, 15_000)
+
   async function startedIn(name: string): Promise<readonly [Runtime, Run]> {
     const runtime = open(name)
     const run = runtime.run(echo, 'hi', { key: 'k' })

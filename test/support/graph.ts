@@ -48,7 +48,7 @@ export class Graph {
     this.engineId = engineId
     const claims = {
       engineId,
-      take: () => this.freeWorkers-- > 0,
+      take: () => (this.freeWorkers-- > 0 ? null : ('worker' as const)),
       running: 0,
       giveBack: (taken: number) => {
         this.freeWorkers += taken

@@ -372,7 +372,7 @@ interface Copying {
   readonly about?: RefNode
 }
 
-const CLAIMS = { engineId: ENGINE, running: 0, take: () => true, giveBack: () => undefined }
+const CLAIMS = { engineId: ENGINE, running: 0, take: () => null, giveBack: () => undefined }
 const ANYWHERE = { kinds: BUILT_IN_KINDS, isAlive: () => true }
 const KINDS: Readonly<Record<string, string>> = { user_message: 'user', agent_message: 'agent', task: 'task' }
 
