@@ -168,7 +168,7 @@ async function blocksOf(server: PostgresServer, { say }: Opened, conversationId:
   await counter.expectSmallTrees()
   const cost = async (id: Id) => {
     const several = async () => {
-      for (let times = 0; times < 6; times++) await say('once more', id)
+      for (let times = 0; times < 12; times++) await say('once more', id)
     }
     // Each connection makes its plans anew.
     await several()
