@@ -16,8 +16,9 @@ export function freshId(now: number, random: () => number = randomWord): string 
 
 /** Several at once: one random draw, told apart by their last 8 characters. */
 export function freshIds(now: number, count: number, random: () => number = randomWord): string[] {
-  const head = headOf(timeOf(now), random(), random())
-  return spreadIds(head, random(), count)
+  writeTime(now)
+  writeWords(random(), random())
+  return spreadIds(random(), count)
 }
 
 /**
@@ -29,8 +30,8 @@ export function deriveIds(parentId: string, label: string, count: number): strin
   if (!Number.isInteger(count) || count < 0 || count > maxDerived) {
     throw new LegateError('internal', `Cannot derive ${count} ids; ask for 0 to ${maxDerived}.`)
   }
-  const [high, middle, low] = mix(parentId, label)
-  return spreadIds(headOf(parentId.slice(0, 13), high, middle), low, count)
+  for (let at = 0; at < TIME_LENGTH; at++) id[at] = parentId.charCodeAt(at)
+  return spreadIds(mix(parentId, label), count)
 }
 
 /** True where both ids come from one list, the second right after the first. Readers of events find the second by the first. */
@@ -92,17 +93,36 @@ const maxDerived = 100_000
 const maxTime = 2 ** 48 - 1
 const idForm = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/
 
-let lastTime = Number.NaN
-let lastTimeText = ''
+const DIGITS = Array.from('0123456789abcdef', (digit) => digit.charCodeAt(0))
+const VARIANTS = '89ab'
 
-/** Gives `tttttttt-tttt`. Most ids of a burst share their millisecond, so the last text is kept. */
-function timeOf(now: number): string {
-  if (now === lastTime) return lastTimeText
+/**
+ * The characters of the id that is being written: `tttttttt-tttt-7rrr-vrrr-rrrrwwwwwwww`. A text that is put together from parts is
+ * slower to read ever after, and takes ten times the room.
+ */
+const id = Array.from('00000000-0000-7000-8000-000000000000', (character) => character.charCodeAt(0))
+/** The characters of its time, `tttttttt-tttt`. */
+const TIME_LENGTH = 13
+
+/** Writes the first digits of a word of 32 bits. */
+function writeDigits(at: number, word: number, count: number): void {
+  for (let digit = 0; digit < count; digit++) id[at + digit] = DIGITS[(word >>> (28 - 4 * digit)) & 15] ?? 0
+}
+
+function writeTime(now: number): void {
   const whole = now >= 0 ? Math.min(Math.floor(now), maxTime) : 0
-  const hex = whole.toString(16).padStart(12, '0')
-  lastTime = now
-  lastTimeText = `${hex.slice(0, 8)}-${hex.slice(8)}`
-  return lastTimeText
+  const low = whole % 2 ** 16
+  writeDigits(0, (whole - low) / 2 ** 16, 8)
+  writeDigits(9, low << 16, 4)
+}
+
+/** Writes two random words between the time and the word in which the ids of one list differ. */
+function writeWords(high: number, middle: number): void {
+  writeDigits(15, high, 3)
+  id[19] = VARIANTS.charCodeAt(high & 3)
+  writeDigits(20, high << 12, 3)
+  writeDigits(24, high << 24, 2)
+  writeDigits(26, middle, 2)
 }
 
 /** Random words, drawn many at a time: one draw takes as long as a hundred ids. */
@@ -119,38 +139,26 @@ export function randomWord(): number {
   return drawn[used++] ?? 0
 }
 
-/** `tttttttt-tttt-7rrr-vrrr-rrrr`: all but the last 8 characters. */
-function headOf(time: string, high: number, middle: number): string {
-  const random = hex8(high) + hex8(middle)
-  return `${time}-7${random.slice(0, 3)}-${VARIANTS[high & 3] ?? '8'}${random.slice(3, 6)}-${random.slice(6, 10)}`
-}
-
-function spreadIds(head: string, low: number, count: number): string[] {
-  const ids: string[] = []
-  // Joined, not added: a sum is only written out when it is first read, and slower to read from then on.
-  for (let ordinal = 0; ordinal < count; ordinal++) ids.push([head, spread(low, ordinal)].join(''))
-  return ids
-}
-
-/** Between one id of a list and the next. */
+/** Between one id of a list and the next. An odd number meets no word twice, and neighbours look different. */
 const STEP = 0x9e3779b1
 
-const VARIANTS = ['8', '9', 'a', 'b']
-
-const BYTES = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, '0'))
-
-function hex8(word: number): string {
-  const high = `${BYTES[word >>> 24]}${BYTES[(word >>> 16) & 255]}`
-  return `${high}${BYTES[(word >>> 8) & 255]}${BYTES[word & 255]}`
+/** Writes the last word of each id of a list. */
+function spreadIds(low: number, count: number): string[] {
+  const ids: string[] = []
+  for (let ordinal = 0; ordinal < count; ordinal++) {
+    writeDigits(28, low + Math.imul(ordinal, STEP), WORD_LENGTH)
+    ids.push(String.fromCharCode(...id))
+  }
+  return ids
 }
 
 const SLASH = 47
 
 /**
- * Mixes `parentId/label` into 96 bits. It need not be secret: ids are no authority, and only our code chooses the input; a
+ * Mixes `parentId/label` into 96 bits, writes 64 of them and gives the last word. It need not be secret: ids are no authority, and only our code chooses the input; a
  * cryptographic hash would be the most expensive part of a delegation.
  */
-function mix(parentId: string, label: string): [number, number, number] {
+function mix(parentId: string, label: string): number {
   let a = 0x243f6a88
   let b = 0x85a308d3
   let c = 0x13198a2e
@@ -163,19 +171,15 @@ function mix(parentId: string, label: string): [number, number, number] {
     c = Math.imul(c ^ (code + (b >>> 13)), 0x1b56c4e9)
     a ^= c >>> 16
   }
-  return [finish(a ^ (b >>> 7)), finish(b ^ (c >>> 9)), finish(c ^ (a >>> 11))]
+  writeWords(finish(a ^ (b >>> 7)), finish(b ^ (c >>> 9)))
+  return finish(c ^ (a >>> 11))
 }
 
 /** Spreads every bit over the whole word. */
 function finish(word: number): number {
   let mixed = Math.imul(word ^ (word >>> 16), 0x21f0aaad)
   mixed = Math.imul(mixed ^ (mixed >>> 15), 0x735a2d97)
-  return (mixed ^ (mixed >>> 15)) >>> 0
-}
-
-/** An odd factor is a bijection on 32 bits: neighbours look different and no two ordinals meet. */
-function spread(low: number, ordinal: number): string {
-  return hex8((low + Math.imul(ordinal, STEP)) >>> 0)
+  return mixed ^ (mixed >>> 15)
 }
 
 function bare(text: string): string {
