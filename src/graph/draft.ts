@@ -149,6 +149,19 @@ export class Draft {
     return open
   }
 
+  /** How many nodes of a turn have not ended. */
+  openCount(turnId: Id): number {
+    let count = this.stored.openCount(turnId)
+    for (const node of this.nodes.rows) {
+      if (node.turnId !== turnId) continue
+      const before = node.version === 1 ? undefined : this.stored.node(node.id)
+      const wasOpen = before?.endedAt === null
+      const isOpen = node.endedAt === null
+      if (isOpen !== wasOpen) count += isOpen ? 1 : -1
+    }
+    return count
+  }
+
   nodesOf(turnId: Id): Node[] {
     const all = this.stored.nodesOf(turnId).map((node) => this.nodes.get(node.id) ?? node)
     for (const node of this.nodes.rows) if (node.version === 1 && node.turnId === turnId) all.push(node)

@@ -45,6 +45,8 @@ export interface TreeReader {
   nodesOf(turnId: Id): readonly Node[]
   /** Those that are pending, awaiting approval, running or waiting. */
   openNodes(turnId: Id): readonly Node[]
+  /** How many they are: a turn with many calls is asked after each of them. */
+  openCount(turnId: Id): number
   /** A node by its idempotency key; unique per turn and kind. */
   nodeByKey(turnId: Id, kind: string, key: string): Node | undefined
   /** The delegations of a run, by ordinal. */

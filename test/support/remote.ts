@@ -88,6 +88,7 @@ function oneTree(store: LocalStore, rootId: Id): TreeReader {
     edgesTo: (id) => only(store.edgesTo(id)),
     nodesOf: (id) => only(store.nodesOf(id)),
     openNodes: (id) => only(store.openNodes(id)),
+    openCount: (id) => only(store.openNodes(id)).length,
     nodeByKey: (turnId, kind, key) => own(store.nodeByKey(turnId, kind, key)),
     linksOf: (id) => only(store.linksOf(id)),
     linkAt: (id, ordinal) => own(store.linkAt(id, ordinal)),

@@ -64,6 +64,10 @@ export class TreeCopy implements TreeReader {
     return this.nodesOf(turnId).filter(({ state }) => OPEN.has(state))
   }
 
+  openCount(turnId: Id): number {
+    return this.openNodes(turnId).length
+  }
+
   nodeByKey(turnId: Id, kind: string, key: string): Node | undefined {
     return this.nodesOf(turnId).find((node) => node.kind === kind && node.idempotencyKey === key)
   }

@@ -206,7 +206,7 @@ function isFreed({ draft, nodes, words }: Said, { id, turnId }: Node): boolean {
     if (node.turnId !== turnId || node.id === id) continue
     if (words[place] !== 'result' || ++results > 1) return false
   }
-  return results === 1 && draft.openNodes(turnId).length === 1
+  return results === 1 && draft.openCount(turnId) === 1
 }
 
 function waits(said: Said, before: Node | undefined, node: Node): ToldNode | undefined {

@@ -1,5 +1,6 @@
 import type { Commit, LiveBlock } from '../../graph/commit.ts'
 import type { EventRow } from '../../graph/event.ts'
+import { isOpen } from '../../graph/kinds.ts'
 import type { Conversation, Edge, Id, Link, Node, Turn } from '../../graph/rows.ts'
 import { foreignRow, knownEdge, requireNoTreeRows, staleRow, takenKey, unknownTree, wrongEdge } from '../store.ts'
 import {
@@ -232,7 +233,11 @@ function putNode(tables: Tables, row: Node): void {
     entry = new NodeEntry(row, turn)
     insert(turn.nodes, entry)
     tables.nodes.add(row.id, entry)
-  } else entry.row = row
+  } else {
+    if (isOpen(entry.row.state)) entry.turn.openNodes--
+    entry.row = row
+  }
+  if (isOpen(row.state)) entry.turn.openNodes++
   if (row.state === 'pending' && row.blockers === 0) tables.ready.add(entry)
   else tables.ready.delete(entry)
 }

@@ -31,6 +31,7 @@ export function memoryReader(tables: () => Tables, writes?: () => number): Local
         .turns.get(turnId)
         ?.nodes.map(rowOf<Node>) ?? [],
     openNodes: (turnId) => openNodes(tables().turns.get(turnId)),
+    openCount: (turnId) => tables().turns.get(turnId)?.openNodes ?? 0,
     nodeByKey: (turnId, kind, key) =>
       tables()
         .turns.get(turnId)

@@ -59,6 +59,8 @@ export class TurnEntry implements ChainItem {
   readonly conversation: ConversationEntry
   /** By ordinal. */
   readonly nodes: NodeEntry[] = []
+  /** How many of them have not ended. */
+  openNodes = 0
   readonly links: LinkEntry[] = []
 
   constructor(row: Turn, conversation: ConversationEntry) {

@@ -131,6 +131,7 @@ export function partReader({ tables, part, find, writes, lastSeq }: PartSource):
     edgesTo: (id) => guarded(needNode, id, all.edgesTo),
     nodesOf: (id) => guarded(needTurn, id, all.nodesOf),
     openNodes: (id) => guarded(needTurn, id, all.openNodes),
+    openCount: (id) => guarded(needTurn, id, all.openCount),
     nodeByKey: (id, kind, key) => guarded(needTurn, id, (turnId) => all.nodeByKey(turnId, kind, key)),
     linksOf: (id) => guarded(needTurn, id, all.linksOf),
     linkAt: (id, ordinal) => guarded(needTurn, id, (turnId) => all.linkAt(turnId, ordinal)),

@@ -311,6 +311,7 @@ export function sqliteGraph(reads: SqliteReads): SqliteGraph {
     edgesTo: (nodeId) => node(nodeId)?.edgesTo ?? [],
     nodesOf: (turnId) => turn(turnId)?.nodes.map(({ row }) => row) ?? [],
     openNodes: (turnId) => rowsWhere(turn(turnId)?.nodes, ({ state }) => isOpen(state)),
+    openCount: (turnId) => countOpen(turn(turnId)?.nodes),
     nodeByKey: (turnId, kind, key) =>
       turn(turnId)?.nodes.find(({ row }) => row.idempotencyKey === key && row.kind === kind)?.row,
     linksOf: (hostTurnId) => turn(hostTurnId)?.links.map(({ row }) => row) ?? [],
@@ -480,6 +481,12 @@ function rowsWhere<Row>(cells: readonly Cell<Row>[] = [], isWanted: (row: Row) =
   const rows: Row[] = []
   for (const { row } of cells) if (isWanted(row)) rows.push(row)
   return rows
+}
+
+function countOpen(cells: readonly Cell<Node>[] = []): number {
+  let count = 0
+  for (const { row } of cells) if (isOpen(row.state)) count++
+  return count
 }
 
 function bodyText(columns: SqlRow | undefined): string | undefined {
