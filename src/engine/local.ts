@@ -228,7 +228,7 @@ class LocalEngine implements Engine, NodeHost {
 
   private release(nodeId: Id): void {
     this.running.delete(nodeId)
-    if (this.running.size === 0) this.drained?.()
+    if (this.drained !== undefined && this.running.size === 0) this.drained()
     if (this.starved) this.look('runnable')
   }
 

@@ -149,6 +149,12 @@ export class Draft {
     return open
   }
 
+  hasOpenNodes(turnId: Id): boolean {
+    // Mostly what was changed says so.
+    for (const node of this.nodes.rows) if (node.endedAt === null && node.turnId === turnId) return true
+    return this.openCount(turnId) > 0
+  }
+
   /** How many nodes of a turn have not ended. */
   openCount(turnId: Id): number {
     let count = this.stored.openCount(turnId)

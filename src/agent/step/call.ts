@@ -371,8 +371,8 @@ class AnswerStream {
   private addCall(part: Extract<Part, { type: 'tool-call' }>): void {
     const call = readCall(part)
     this.size.addCall(call, typeof part.input === 'string')
-    this.calls ??= []
-    this.calls.push(call)
+    if (this.calls === undefined) this.calls = [call]
+    else this.calls.push(call)
   }
 
   private readUsage(told: unknown): void {

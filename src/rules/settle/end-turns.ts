@@ -33,7 +33,7 @@ export function endTurns(draft: Draft): void {
   for (let turnId = draft.takeTouchedTurn(); turnId !== undefined; turnId = draft.takeTouchedTurn()) {
     const turn = draft.turn(turnId)
     if (turn.state === 'ended') continue
-    const isQuiet = draft.openCount(turn.id) === 0
+    const isQuiet = !draft.hasOpenNodes(turn.id)
     const { background } = draft.conversation(turn.conversationId)
     if (isQuiet && background.length > 0 && reportInTurn(draft, turn)) continue
     if (isQuiet ? isHeld(draft, turn) : keepOpen(draft, turn)) continue

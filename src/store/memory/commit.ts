@@ -198,7 +198,9 @@ function putTurn(tables: Tables, row: Turn): void {
   const entry = new TurnEntry(row, conversation)
   conversation.turns.push(entry)
   tables.turns.add(row.id, entry)
-  insert((tables.lanes.get(row.laneId) ?? newLane(tables, row.laneId)).turns, entry)
+  const lane = tables.lanes.get(row.laneId)
+  if (lane === undefined) tables.lanes.add(row.laneId, new LaneEntry(row.laneId, entry))
+  else insert(lane.turns, entry)
   countQueued(tables, row, null)
   if (row.state !== 'ended') openTurn(tables, entry)
 }
@@ -208,12 +210,6 @@ function countQueued(tables: Tables, { laneId, state }: Turn, before: Turn | nul
   if (isQueued === (before?.state === 'queued')) return
   const lane = tables.lanes.get(laneId)
   if (lane !== undefined) lane.queued += isQueued ? 1 : -1
-}
-
-function newLane(tables: Tables, laneId: Id): LaneEntry {
-  const lane = new LaneEntry(laneId)
-  tables.lanes.add(laneId, lane)
-  return lane
 }
 
 function openTurn(tables: Tables, entry: TurnEntry): void {

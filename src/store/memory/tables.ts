@@ -100,12 +100,14 @@ export class LinkEntry {
 /** The turns of a lane, by ordinal. */
 export class LaneEntry {
   readonly id: Id
-  readonly turns: TurnEntry[] = []
+  /** Made with its first turn: most lanes have no other, and a list that grows from nothing takes room for many. */
+  readonly turns: TurnEntry[]
   /** How many of them are queued. */
   queued = 0
 
-  constructor(id: Id) {
+  constructor(id: Id, first: TurnEntry) {
     this.id = id
+    this.turns = [first]
   }
 }
 
