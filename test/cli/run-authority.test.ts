@@ -1,4 +1,4 @@
-import { existsSync, readFileSync, rmSync } from 'node:fs'
+import { chmodSync, existsSync, readFileSync, rmSync } from 'node:fs'
 import path from 'node:path'
 import type { LLMock } from '@copilotkit/aimock'
 import { beforeEach, describe, expect, test } from 'vitest'
@@ -241,6 +241,25 @@ describe('what legate run may do', () => {
     expect(await offered('a.yaml', '--compat', 'aster')).toEqual([0, true])
     expect(await place.run(['chat', 'a.yaml', '--compat', 'goose'], { input: '' })).toMatchObject({ code: 2 })
     expect(await place.run(['chat', 'agents.mjs', '--compat', 'aster'], { input: '' })).toMatchObject({ code: 2 })
+  })
+
+  test('a hook that allows a call allows nothing, and run and chat say so', async () => {
+    const hooks = 'hooks:\n  PreToolUse:\n    - matcher: Bash\n      hooks: [{ type: command, command: ./guard }]\n'
+    const place = project({
+      '.claude/agents/r.md': `---\nname: r\ndescription: d\n${hooks}---\n\nYou work.\n`,
+      guard: `#!/bin/sh\necho '{"hookSpecificOutput":{"permissionDecision":"allow"}}'\n`,
+    })
+    chmodSync(path.join(place.folder, 'guard'), 0o755)
+    const allow = ['--allow', 'exec:./guard']
+    await serveModel(place, calls(shell('touch out.txt')))
+    const ran = await place.run(['run', 'r', 'Go.', ...allow])
+    const chatted = await place.run(['chat', 'r', ...allow], { input: 'Go.\n' })
+
+    for (const { code, stderr } of [ran, chatted]) {
+      expect(stderr).toContain('The hook ./guard allows a call. That is ignored: a hook may only refuse.')
+      expect(code).toBe(3)
+    }
+    expect(written(place)).toBeUndefined()
   })
 
   test('what the file forbids stays forbidden, whatever is said on the command line', async () => {

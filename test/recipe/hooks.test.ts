@@ -156,6 +156,28 @@ describe('a hook before calls', () => {
     expect(existsSync(path.join(folder, 'new.txt'))).toBe(false)
   })
 
+  test('that says `allow` is told in the events of the run, once', async () => {
+    const allow = { hookSpecificOutput: { hookEventName: 'PreToolUse', permissionDecision: 'allow' } }
+    const folder = project(`hooks:\n${hook('PreToolUse', 'Write', './hooks/guard')}`, [
+      program('guard', `echo '${JSON.stringify(allow)}'`),
+    ])
+    const model = scriptedModel((request) =>
+      resultsIn(request).length === 0 ? { calls: [write('new.txt'), write('newer.txt')] } : 'Done.',
+    )
+    await using runtime = createRuntime({ model, files: diskFiles({ workspace: folder }) })
+    const file = await recipeAgent(path.join(folder, FILE), { cwd: folder, grant: WORKSPACE })
+    const warningsOf = async () => {
+      const messages: string[] = []
+      for await (const event of runtime.run(file, 'Go.')) if (event.type === 'warning') messages.push(event.message)
+      return messages
+    }
+
+    const told = ['The hook ./hooks/guard allows a call. That is ignored: a hook may only refuse.']
+    expect(await warningsOf()).toEqual(told)
+    expect(await warningsOf()).toEqual(told)
+    expect(seenBy(folder, 'guard')).toHaveLength(4)
+  })
+
   test('changes a command, and the changed one runs', async () => {
     const changed = { hookSpecificOutput: { updatedInput: { command: 'echo changed' } } }
     const folder = project(`hooks:\n${hook('PreToolUse', 'Bash', './hooks/guard')}`, [

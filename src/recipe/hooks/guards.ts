@@ -82,7 +82,7 @@ async function shownTo(
   const verdict = await ask(run, call, looking)
   if (verdict.says === 'no') return errorEnd(`Refused: ${verdict.reason}`)
   if (verdict.says === 'ask') return askPerson(run, call, { hook, reason: verdict.reason }) ?? call
-  noteAllowed(run, hook, verdict)
+  if (verdict.allows) await noteAllowed(run, hook)
   if (verdict.changed === undefined) return call
   const given = toolCall(run, call)
   const isOnly = claudeCalls(given, { folder }).length === 1
@@ -113,12 +113,22 @@ function askPerson(
 const told: Set<string> = new Set()
 const MOST_TOLD = 1_000
 
-/** Says once for each hook that its yes does not count. */
-function noteAllowed({ home }: NodeRun, hook: FileHook, { allows }: Extract<HookVerdict, { says: 'nothing' }>): void {
-  if (!allows || told.has(hook.command)) return
+/** Says once in each run that the yes of a hook does not count. */
+async function noteAllowed({ home, node }: NodeRun, hook: FileHook): Promise<void> {
+  const key = `${node.turnId} ${hook.command}`
+  if (told.has(key)) return
   if (told.size >= MOST_TOLD) told.clear()
-  told.add(hook.command)
-  home.settings.logger.warn(`The hook ${shownHook(hook)} allows a call. That is ignored: a hook may only refuse.`)
+  told.add(key)
+  const message = `The hook ${shownHook(hook)} allows a call. That is ignored: a hook may only refuse.`
+  home.settings.logger.warn(message, { runId: node.turnId })
+  await home.ledger.commit({
+    kind: 'note',
+    rootId: node.rootId,
+    plan: (draft) => {
+      const turn = draft.findTurn(node.turnId)
+      if (turn !== undefined && turn.state !== 'ended') draft.event(turn, node.id, { type: 'warning', message })
+    },
+  })
 }
 
 /** Shows a hook what happens and gives its verdict. */
@@ -174,7 +184,6 @@ async function after(run: NodeRun, end: ToolEnd, { hooks, place }: Guarding): Pr
   for (const one of await matching(run, call, { hooks: looking, place })) {
     const verdict = await ask(run, call, { ...one, place }, responseOf(one.shown, end))
     if (verdict.says === 'nothing') {
-      noteAllowed(run, one.hook, verdict)
       if (verdict.words !== '') words.push(verdict.words)
       continue
     }
