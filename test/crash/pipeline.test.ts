@@ -51,3 +51,23 @@ test('code that makes its 80 calls in another order when it runs again asks for 
   )
   expect([outcome?.status, children, before.length, after]).toEqual(['completed', 80, 80, []])
 })
+
+test('five equal calls are five children, and after kill -9 each call finds its own: the two that ended are not asked again', async () => {
+  const place = new CrashCase({ program: programFile('equals'), counter })
+  const killed = await place.ended(place.start({ role: '2', killAt: { point: 'all:asked', hit: 1 } }))
+  expect(killed.signal).toBe('SIGKILL')
+  await place.checkStanding()
+  const before = callsIn(place)
+  await place.ended(place.start({ role: '1000' }))
+  const after = callsIn(place).slice(before.length)
+  const { trees } = await place.conclude()
+  const turns = trees.flatMap((tree) => [...tree.turns.values()])
+  const own = turns.find(({ conversationId, rootId }) => conversationId === rootId)
+
+  expect(new Set(before).size).toBe(5)
+  expect(after.toSorted()).toEqual(before.slice(2).toSorted())
+  expect(own?.outcome).toMatchObject({ status: 'completed', children: 5 })
+  const answer = trees.flatMap((tree) => [...tree.nodes.values()]).find(({ id }) => id === own?.outcome?.answerNodeId)
+  const told = String(answer?.output.content).split(' ')
+  expect(told.map((id) => `asks: ${id}`).toSorted()).toEqual(before.toSorted())
+})

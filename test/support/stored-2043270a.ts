@@ -272,8 +272,79 @@ export function testStored(name: string, place: () => Promise<OldStore>): void {
       expect((await pipeline.result).text).toBe('Worked. Worked. Worked at last.')
       await again.close()
     })
+
+    test.each(CHANGED)('knows the calls of its code by their place, and not by keys: %s', async (_, change) => {
+      const { calls, hasKeys = false, ended } = change
+      const old = await place()
+      const worker = scriptedModel(() => 'Worked at last.')
+      const subagents = { worker: agent({ name: 'worker', instructions: 'worker.', model: worker }) }
+      const pipeline = agent({
+        name: 'pipeline',
+        effect: 'idempotent',
+        subagents,
+        reply: async (_, { delegate }) => {
+          const said = []
+          for (const call of calls) {
+            said.push((await delegate('worker', call, hasKeys ? { key: `the ${call}` } : {})).text)
+          }
+          return said.join(' ')
+        },
+      })
+      const { runtime } = startOn(old, { agents: [pipeline] })
+      await runtime.resume()
+      const outcome = await (await runtime.attach(old.told.runs.pipeline.runId)).result
+
+      expect(outcome).toMatchObject(ended)
+      const asked = worker.requests.map(({ messages }) => messages.at(-1)?.content)
+      expect(asked).not.toContain('first')
+      expect(asked).not.toContain('second')
+      await runtime.close()
+    })
+
+    test('knows the questions of its code by their place', async () => {
+      const old = await place()
+      const reply = (question: string) =>
+        agent({ name: 'quiz', effect: 'idempotent', reply: async (_, { ask }) => `It is ${await ask(question)}.` })
+      const { runtime } = startOn(old, { agents: [reply('What is the largest city?')] })
+      await runtime.resume()
+
+      expect(await (await runtime.attach(old.told.runs.quiz.runId)).result).toMatchObject(CONFLICT)
+      await runtime.close()
+    })
   })
 }
+
+/** Code that was killed while the third of its calls `first`, `second` and `third` went on, and that now makes these. */
+interface ChangedCode {
+  readonly calls: readonly string[]
+  readonly hasKeys?: boolean
+  readonly ended: object
+}
+
+const CONFLICT = {
+  status: 'failed',
+  error: { code: 'conflict', message: expect.stringContaining('it began under an older version') },
+}
+const completed = (text: string) => ({ status: 'completed', text })
+const CHANGED: readonly (readonly [string, ChangedCode])[] = [
+  [
+    'keys are taken for no other calls',
+    {
+      calls: ['first', 'second', 'third'],
+      hasKeys: true,
+      ended: completed('Worked. Worked. Worked at last.'),
+    },
+  ],
+  [
+    'one more at the end is made',
+    {
+      calls: ['first', 'second', 'third', 'fourth'],
+      ended: completed('Worked. Worked. Worked at last. Worked at last.'),
+    },
+  ],
+  ['two in another order are a conflict', { calls: ['second', 'first', 'third'], ended: CONFLICT }],
+  ['one less in the middle is a conflict', { calls: ['first', 'third'], ended: CONFLICT }],
+]
 
 async function verdictsOf(runtime: Runtime, { permissions, runs }: Told): Promise<Record<string, object>> {
   const found: Record<string, object> = {}
