@@ -78,9 +78,14 @@ const TASK = record({ task: 'string' })
 
 /** All but the last few ended trees are dropped, as the other frameworks drop a run that is over. */
 async function runtime() {
-  const isSqlite = process.env.LEGATE_STORE === 'sqlite'
-  const store = isSqlite ? await sqliteAt(process.env.BENCH_TMP ?? node('os').tmpdir()) : memoryStore({ keep: 8 })
-  return createRuntime({ store, engine: { workers: MANY } })
+  return createRuntime({ store: await storeOf(process.env.LEGATE_STORE), engine: { workers: MANY } })
+}
+
+async function storeOf(name) {
+  if (name === 'sqlite') return sqliteAt(process.env.BENCH_TMP ?? node('os').tmpdir())
+  if (name !== 'postgres') return memoryStore({ keep: 8 })
+  const { postgresStore } = await import('../dist/store/postgres/index.js')
+  return postgresStore(process.env.BENCH_POSTGRES)
 }
 
 /** Only some workloads need them; W7 measures what importing costs. */

@@ -16,6 +16,7 @@ class Reader {
     this.dropEvery = dropEvery
     this.frames = 0
     this.deltas = 0
+    this.bytes = 0
     this.gaps = 0
     this.doubled = 0
     this.text = ''
@@ -45,6 +46,7 @@ class Reader {
   }
 
   take(chunk) {
+    this.bytes += chunk.length
     this.rest += chunk
     let from = 0
     for (let end = this.rest.indexOf('\n\n', from); end !== -1; end = this.rest.indexOf('\n\n', from)) {
@@ -123,6 +125,7 @@ process.on('message', async ({ open, port, token, isIdle }) => {
   process.send({
     done: true,
     frames: sum('frames'),
+    bytes: sum('bytes'),
     deltas: sum('deltas'),
     gaps: sum('gaps'),
     doubled: sum('doubled'),

@@ -11,7 +11,7 @@ import { referenceLoop } from './reference.mjs'
 const [figure, workload] = process.argv.slice(2)
 /** A chain is eight delegations, an answer of W5 has 2,500 deltas. */
 const SIZE = { w1: 1, w3: 0.15, w5: 0.004 }[workload]
-const FIGURES = { calls, bytes, promoted, discarded, ratio, sqlite, imported }
+const FIGURES = { calls, bytes, promoted, discarded, ratio, sqlite, postgres, server, imported }
 const print = (value) => process.stdout.write(`${JSON.stringify(value)}\n`, () => process.exit(0))
 
 print(await FIGURES[figure]())
@@ -102,6 +102,16 @@ async function sqlite() {
   return { transactions: of('transactions'), statements: of('statements'), log: of('log') }
 }
 
+async function postgres() {
+  const { measurePostgres } = await import('./postgres.mjs')
+  return measurePostgres(async (name) => (await load(name)).repeat)
+}
+
+async function server() {
+  const { measureServer } = await import('./server.mjs')
+  return measureServer()
+}
+
 /** The files of the build that importing the package reads. */
 async function imported() {
   const session = new Session()
@@ -150,9 +160,9 @@ function countStatements() {
   return counts
 }
 
-async function load() {
+async function load(name = workload) {
   const { WORKLOADS } = await import('./workloads.mjs')
-  const once = await WORKLOADS[workload]()
+  const once = await WORKLOADS[name]()
   const repeat = async (times) => {
     for (let at = 0; at < times; at++) {
       await once()

@@ -3,6 +3,7 @@ import { chain, delegation, streaming } from '../adapter.mjs'
 
 const DEPTH = 8
 const DELTAS = 2_500
+export const WIDTH = 200
 
 let calls = 0
 const delegate = (to) => ({ kind: 'delegate', tasks: [{ id: `c${++calls}`, task: 'TASK', to }] })
@@ -12,6 +13,14 @@ const say = (text) => ({ kind: 'text', text })
 async function w1() {
   const think = async (role, { results }) =>
     role === 'sub' ? say('done') : results === null ? delegate('sub') : say('end')
+  const { run } = await delegation({ brain: { think } })
+  return () => run('go')
+}
+
+/** A host delegates to many subagents at once. */
+async function wide() {
+  const tasks = () => ({ kind: 'delegate', tasks: Array.from({ length: WIDTH }, () => delegate('sub').tasks[0]) })
+  const think = async (role, { results }) => (role === 'sub' ? say('done') : results === null ? tasks() : say('end'))
   const { run } = await delegation({ brain: { think } })
   return () => run('go')
 }
@@ -35,4 +44,4 @@ async function w5() {
   return () => run('go', async () => undefined)
 }
 
-export const WORKLOADS = { w1, w3, w5 }
+export const WORKLOADS = { w1, wide, w3, w5 }

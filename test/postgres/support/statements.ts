@@ -47,6 +47,12 @@ export class StatementCounter {
     }))
   }
 
+  /** How many bytes the server has written to its log so far. */
+  async logged(): Promise<number> {
+    const { rows } = await this.client.query("SELECT pg_current_wal_insert_lsn() - '0/0'::pg_lsn AS bytes")
+    return Number(rows[0]?.bytes)
+  }
+
   /** Lets the planner believe, as it does in a store with very many trees, that each of them has few rows. */
   async expectSmallTrees(): Promise<void> {
     for (const table of ['rows', 'commits']) {
