@@ -2,12 +2,13 @@
 // npm run bench [-- --workloads w1,w2 --peers pi,ai --rounds 5 --write]
 // Runs Legate side by side with other frameworks, every sample in a fresh process. Needs the benchmark folder: the one
 // beside this repository, or LEGATE_BENCH. It is copied to a temporary folder, where the peers are installed once.
-// --write puts the tables into bench/RESULTS.md.
+// --write puts the tables into bench/RESULTS.md. --check fails where a goal of bench/goals.json is missed by more than a tenth.
 import { spawnSync } from 'node:child_process'
 import { cpSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { cpus, tmpdir } from 'node:os'
 import path from 'node:path'
 import { parseArgs } from 'node:util'
+import { compareWithGoals } from './goals.mjs'
 
 const here = import.meta.dirname
 const { values: options } = parseArgs({
@@ -16,6 +17,7 @@ const { values: options } = parseArgs({
     peers: { type: 'string', default: 'handwritten,pi,ai' },
     rounds: { type: 'string', default: '3' },
     write: { type: 'boolean', default: false },
+    check: { type: 'boolean', default: false },
   },
 })
 
@@ -36,6 +38,14 @@ function main() {
   const report = run(bench, ['report.mjs', out], 'pipe')
   console.log(report)
   if (options.write) write(report)
+  if (options.check) check(JSON.parse(readFileSync(out, 'utf8')).samples)
+}
+
+function check(samples) {
+  const { lines, missed } = compareWithGoals(samples)
+  console.log(lines.join('\n'))
+  console.log(`${lines.length - missed} met, ${missed} missed`)
+  if (missed > 0) process.exitCode = 1
 }
 
 /** The folder beside the repository may be read-only. */

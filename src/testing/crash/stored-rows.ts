@@ -1,5 +1,6 @@
 import { statSync } from 'node:fs'
-import { eachTree } from '../../audit/load-tree.ts'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { eachTree, loadTree } from '../../audit/load-tree.ts'
 import { isLegateError } from '../../base/error.ts'
 import type { Later } from '../../base/maybe.ts'
 import { readTrees, type TreeRows } from '../../graph/reader.ts'
@@ -76,7 +77,7 @@ async function withPostgresRows<T>(database: string, use: Use<T>): Promise<T> {
   try {
     const trees = await treesIn(store)
     const leftOpen = () => (trees.length === 0 ? [] : leftClaims(store))
-    return await use({ trees, wrongStore: () => wrongArchive(store.archive, trees), leftOpen })
+    return await use({ trees, wrongStore: () => wrongArchive(store, trees), leftOpen })
   } finally {
     await store.close()
   }
@@ -98,18 +99,30 @@ function isMissingSchema(error: unknown): boolean {
 }
 
 /** Checks L7 with the archive of a store: the record of each tree, the rows that it names, and one changed byte. */
-async function wrongArchive(archive: Archive | undefined, trees: readonly TreeRows[]): Promise<string[]> {
+async function wrongArchive(store: Store, trees: readonly TreeRows[]): Promise<string[]> {
+  const { archive } = store
   if (archive === undefined || trees.length === 0) return []
   const { findings } = await archive.verify()
   const wrong = findings.map(({ message }) => `L7 ${message}`)
-  for (const tree of trees) {
-    const stored = (await archive.read(tree.rootId))?.rows.length ?? 0
-    const found = TABLES.reduce((sum, table) => sum + tree[table].size, 0)
-    if (stored < found) wrong.push(`${found - stored} of ${found} rows of ${tree.rootId} are gone`)
-    if (stored > found) wrong.push(`${stored - found} of ${stored} rows of ${tree.rootId} belong to nothing`)
-  }
+  for (const tree of trees) wrong.push(...(await unreachedRows(store, archive, tree)))
   const { rootId } = anyOf(trees) ?? { rootId: '' }
   return [...wrong, ...unseenForgery(rootId, (await archive.read(rootId))?.records ?? [])]
+}
+
+const LOOKS = 5
+const PAUSE_MS = 200
+
+/** Compares rows. A worker that was killed may have sent a commit that the server stores meanwhile: then the next look agrees. */
+async function unreachedRows(store: Store, archive: Archive, first: TreeRows): Promise<string[]> {
+  const { rootId } = first
+  for (let look = 1, tree = first; ; look++, tree = await loadTree(store, rootId)) {
+    const stored = (await archive.read(rootId))?.rows.length ?? 0
+    const found = TABLES.reduce((sum, table) => sum + tree[table].size, 0)
+    if (stored === found) return []
+    if (look < LOOKS) await sleep(PAUSE_MS)
+    else if (stored < found) return [`${found - stored} of ${found} rows of ${rootId} are gone`]
+    else return [`${stored - found} of ${stored} rows of ${rootId} belong to nothing`]
+  }
 }
 
 async function leftClaims(store: Store): Promise<string[]> {
