@@ -5,9 +5,10 @@ import { tempFolder } from '../../../test/support/temp-folder.ts'
 import { treeCommit } from '../../testing/conformance/store-rows.ts'
 import { connect } from './driver.ts'
 import { sqliteStore } from './index.ts'
+import { openFile } from './open.ts'
 import { APPLICATION_ID, MIGRATIONS, migrate, schemaVersion } from './schema.ts'
 
-const PAGE = 4096
+const PAGE = 1024
 let folder: string
 let file: string
 
@@ -41,6 +42,23 @@ test.each([false, true])(
     expect(store.conversation('root-a')?.id).toBe('root-a')
   },
 )
+
+test.each([
+  ['a new file has', undefined, PAGE],
+  ['an older file keeps its', 4096, 4096],
+])('%s pages, and the log has equally many bytes until they are moved', (_, given, bytes) => {
+  if (given !== undefined) {
+    const db = connect(file)
+    db.exec(`PRAGMA page_size = ${given}`)
+    db.exec(`PRAGMA application_id = ${APPLICATION_ID}`)
+    db.close()
+  }
+  const made = openFile({ path: file, durability: 'process', busyMs: 1_000, readOnly: false })
+  onTestFinished(() => made.close())
+
+  expect(made.first('PRAGMA page_size')).toEqual([bytes])
+  expect(Number(made.first('PRAGMA wal_autocheckpoint')?.[0]) * bytes).toBe(32 * 1024 * 1024)
+})
 
 test('schema steps are taken one by one, each whole or not at all', () => {
   const db = connect(file)

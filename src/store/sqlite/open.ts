@@ -93,6 +93,10 @@ function pageCount(connection: Connection): number {
   return Number(connection.first('PRAGMA page_count')?.[0])
 }
 
+function pageSize(connection: Connection): number {
+  return Number(connection.first('PRAGMA page_size')?.[0])
+}
+
 function requireKnownSchema(path: string, version: number): void {
   if (version <= MIGRATIONS.length) return
   const message = `${path} was written by a newer version (schema ${version}; this one knows ${MIGRATIONS.length}). Update this program, or name another path.`
@@ -105,13 +109,15 @@ function openConnection({ path, durability, busyMs }: SqliteFile): Connection {
     connection.exec(`PRAGMA busy_timeout = ${busyMs}`)
     // Sets our mark before the write-ahead log exists, so that it is in the file's own header from the first byte on. Asks
     // SQLite for the size, not the file system: SQLite first undoes the writes of a process that died.
-    if (pageCount(connection) === 0) connection.exec(`PRAGMA application_id = ${APPLICATION_ID}`)
-    else requireApplication(path, connection)
+    if (pageCount(connection) === 0) {
+      connection.exec(`PRAGMA page_size = ${PAGE_BYTES}`)
+      connection.exec(`PRAGMA application_id = ${APPLICATION_ID}`)
+    } else requireApplication(path, connection)
     // SQLite itself does not wait for a process that reads or converts a new file at the same time.
     whileBusy(busyMs, () => connection.exec('PRAGMA journal_mode = WAL'))
     connection.exec(`PRAGMA synchronous = ${durability === 'power' ? 'FULL' : 'NORMAL'}`)
     // Until a checkpoint pages are overwritten in the log, so few checkpoints write few pages.
-    connection.exec('PRAGMA wal_autocheckpoint = 8000')
+    connection.exec(`PRAGMA wal_autocheckpoint = ${Math.floor(CHECKPOINT_BYTES / pageSize(connection))}`)
     // A reader that stays in the way of checkpoints makes the log grow; afterwards it shrinks to this again.
     connection.exec(`PRAGMA journal_size_limit = ${LOG_BYTES}`)
     requireKnownSchema(path, schemaVersion(connection))
@@ -124,7 +130,16 @@ function openConnection({ path, durability, busyMs }: SqliteFile): Connection {
   }
 }
 
-/** The log between two checkpoints: 8,000 pages, and room for one large commit. */
+/**
+ * The pages of a new file. A commit changes few bytes of each page that it touches, and the log gets whole pages: with pages of
+ * 4 KB, which older files have, it is twice as long.
+ */
+const PAGE_BYTES = 1024
+
+/** How long the log becomes until its pages are moved into the file. */
+const CHECKPOINT_BYTES = 32 * 1024 * 1024
+
+/** The log between two checkpoints, and room for one large commit. */
 const LOG_BYTES = 64 * 1024 * 1024
 
 function openForReading({ path, busyMs }: SqliteFile): Connection {
