@@ -10,13 +10,9 @@ const { goals } = JSON.parse(readFileSync(path.join(import.meta.dirname, 'goals.
 export function compareWithGoals(samples) {
   const lines = []
   let missed = 0
-  for (const { name, workload, key, figure, ours = 'legate', peer, atMost } of goals) {
-    const median = (who) =>
-      medianOf(
-        samples.filter((sample) => isOf(sample, { workload, peer: who, key })),
-        figure,
-      )
-    const [own, other] = [median(ours), median(peer)]
+  for (const { name, workload, key, figure, ours, peer, peerKey = key, atMost } of goals) {
+    const own = medianOf(samples, { workload, peer: ours, key }, figure)
+    const other = medianOf(samples, { workload, peer, key: peerKey }, figure)
     if (own === undefined || other === undefined) continue
     const ratio = own / other
     const isMissed = !(ratio <= atMost * ROOM)
@@ -27,11 +23,9 @@ export function compareWithGoals(samples) {
   return { lines, missed }
 }
 
-function isOf(sample, { workload, peer, key }) {
-  return sample.ok && sample.workload === workload && sample.peer === peer && sample.key === key
-}
-
-function medianOf(samples, figure) {
-  const values = samples.map((sample) => figure.split('.').reduce((value, name) => value?.[name], sample))
+function medianOf(samples, { workload, peer, key }, figure) {
+  const values = samples
+    .filter((sample) => sample.ok && sample.workload === workload && sample.peer === peer && sample.key === key)
+    .map((sample) => figure.split('.').reduce((value, name) => value?.[name], sample))
   return values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)]
 }
