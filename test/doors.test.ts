@@ -374,7 +374,18 @@ const WITHOUT_OPTIONS: readonly string[] = [
   ...['toolFunc', 'useTool', 'useTools'],
   ...['forgetBetweenNodes', 'scriptedModel', 'startCounter', 'tellTest', 'workerRole'],
   // Grants and layers are values that are checked where they are given to an agent or a runtime.
-  ...['decide', 'delegateLayer', 'explain', 'hostRequest', 'lint', 'narrow', 'profileLayer', 'readRequest', 'useLayer'],
+  ...[
+    'decide',
+    'delegateLayer',
+    'explain',
+    'hostRequest',
+    'leaveFree',
+    'lint',
+    'narrow',
+    'profileLayer',
+    'readRequest',
+    'useLayer',
+  ],
   // A principal is data that is checked whole.
   ...['atThisMachine', 'checkPrincipal', 'hasScope', 'isOfThisMachine', 'narrowPrincipal', 'Tokens', 'localTokenFile'],
   ...['countedIds', 'isOperator', 'isAsWide', 'looksAfter', 'seesEverything'],

@@ -111,7 +111,7 @@ const surface: Readonly<Record<string, Door>> = {
   },
   'legate/compat': {
     values:
-      'getKeyResult loadJsonPrompt loadYamlPrompt makeSubagentTool registerTool startWaiter toolFunc useMcp useTool useTools waitKeys whenKey',
+      'getKeyResult leaveFree loadJsonPrompt loadYamlPrompt makeSubagentTool registerTool startWaiter toolFunc useMcp useTool useTools waitKeys whenKey',
     types:
       'KeyOptions MakeSubagentOptions ShapedTool SubagentHost SubagentSpec SubagentTool ToolFunctionOptions UseMcpOptions',
   },

@@ -68,7 +68,7 @@ export const COMMANDS: readonly CliCommand[] = [
       'FILE is a path, or a name that legate doctor lists. TEXT replaces the prompt of the file; - reads it from ' +
         'stdin.',
       'FILE may also be a module (.js, .mjs; .ts from Node 22.18 on) that exports agents; their code decides what they may do. ' +
-        '--module FILE is the same.',
+        '--module FILE is the same. There --allow RULE answers what their grants ask for, and --deny RULE takes away.',
       'A recipe or agent file may read below the current folder; it asks before it writes, deletes, runs a program or uses the network. In a ' +
         'terminal it asks you here, also for missing parameters. Elsewhere it asks nothing: the run waits, with exit ' +
         'code 3 and the command that answers. --allow RULE lets single requests pass, --deny RULE refuses them, --yes allows all.',
@@ -93,11 +93,13 @@ export const COMMANDS: readonly CliCommand[] = [
   },
   {
     name: 'chat',
-    usage: '[FILE] [--agent NAME] [--param KEY=VALUE] [--model MODEL] [--compat aster] [--continue ID]',
+    usage:
+      '[FILE] [--agent NAME] [--param KEY=VALUE] [--model MODEL] [--compat aster] [--allow RULE] [--deny RULE] [--continue ID]',
     summary: 'chat with an agent and keep the conversation',
     about: [
       'FILE is a recipe, an agent file, a name that legate doctor lists, or a module; without it you talk to an assistant. A message that ' +
         'begins with @name goes to the definition of that name, as a subagent.',
+      'It asks as legate run does, and --allow RULE and --deny RULE mean the same, for files and modules.',
       'Ctrl-C stops the answer, a second Ctrl-C leaves; so does Ctrl-D. If stdin is not a terminal, each line is a message.',
     ],
     options: [

@@ -61,7 +61,8 @@ export const SERVER_COMMANDS: readonly CliCommand[] = [
         'Give workers of the store the same --files, in the same folder.',
       'It does not start where a token of others, or a login, reaches an agent that starts programs: a shell, an MCP server, a check. ' +
         'A program can read the token of this machine. --trust-programs says that you trust all of them like yourself.',
-      'Whatever a file says to run without asking is asked for here, unless --allow RULE names it.',
+      'Whatever a file says to run without asking is asked for here, unless --allow RULE names it. For agents of modules --allow RULE ' +
+        'answers what their grants ask for. --deny RULE takes away from all of them.',
       'Ctrl-C or SIGTERM ends it in order: streams are told to come back elsewhere, running steps get a few seconds, and what ' +
         'is not done goes back to the store. A second signal ends it at once.',
     ],
@@ -113,7 +114,8 @@ export const SERVER_COMMANDS: readonly CliCommand[] = [
         'after a restart too.',
       'The client cannot allow what agents ask a person for: use legate approvals. With --approve it may: its person is asked with ' +
         'a form. Where the client has no forms, this lets the calling model approve (the scope approve:model).',
-      'Whatever a file says to run without asking is asked for here, unless --allow RULE names it.',
+      'Whatever a file says to run without asking is asked for here, unless --allow RULE names it. For agents of modules --allow RULE ' +
+        'answers what their grants ask for. --deny RULE takes away from all of them.',
     ],
     options: [
       MODULE,
@@ -146,7 +148,8 @@ export const SERVER_COMMANDS: readonly CliCommand[] = [
       'A session is a conversation of the store: it can be loaded again after the editor or this command was killed, and what ' +
         'waits for a person is asked again.',
       'Name the file by its whole path: an editor starts this command in the folder that it has open, and somebody else may have ' +
-        'filled that. Whatever the file says to run without asking is asked for here, unless --allow RULE names it.',
+        'filled that. Whatever the file says to run without asking is asked for here, unless --allow RULE names it. For an agent of a ' +
+        'module --allow RULE answers what its grant asks for.',
     ],
     options: [
       MODULE,
@@ -180,7 +183,8 @@ export const SERVER_COMMANDS: readonly CliCommand[] = [
         'the store for others. A second signal ends it at once.',
       'If an agent was defined differently when a run began, the worker goes on with its own definition. With --on-changed ' +
         'wait it leaves such runs to workers that still have the old one, so that you can roll out a new one beside it.',
-      'Runs of recipe and agent files need no code. A worker takes those that were started in its folder.',
+      'Runs of recipe and agent files need no code. A worker takes those that were started in its folder. For agents ' +
+        'of modules give all of them the same --allow and --deny: the process that runs a step reads them.',
       'With --queue and a store on PostgreSQL, DBOS (npm install @dbos-inc/dbos-sdk@~5.3) wakes one worker where there is work. Give ' +
         'the same queue to legate serve and to your programs: what a process without it leaves is found by looking.',
     ],

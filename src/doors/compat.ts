@@ -1,4 +1,11 @@
-import { type UseMcpOptions, withFunction, withMcp, withSelectedTools, withTool } from '../agent/build/with-tools.ts'
+import {
+  type UseMcpOptions,
+  withFree,
+  withFunction,
+  withMcp,
+  withSelectedTools,
+  withTool,
+} from '../agent/build/with-tools.ts'
 import type {
   AgentCore,
   AnyAgent,
@@ -134,6 +141,14 @@ export function useMcp<Self extends AnyAgent>(
   options: UseMcpOptions = {},
 ): Self {
   return changeAgent(agent, (core) => withMcp(core, servers, options))
+}
+
+/**
+ * Returns the agent with more exceptions from what its own grant asks for: `free` of a grant. They allow nothing that the grant does
+ * not name, and answer no `ask` of the runtime, a caller or a subagent.
+ */
+export function leaveFree<Self extends AnyAgent>(agent: Self, rules: readonly string[]): Self {
+  return changeAgent(agent, (core) => withFree(core, rules))
 }
 
 type Rest<F extends (agent: AgentCore, ...others: never[]) => unknown> =

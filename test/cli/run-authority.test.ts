@@ -1,11 +1,13 @@
 import { chmodSync, existsSync, readFileSync, rmSync } from 'node:fs'
 import path from 'node:path'
+import { pathToFileURL } from 'node:url'
 import type { LLMock } from '@copilotkit/aimock'
 import { beforeEach, describe, expect, test } from 'vitest'
 import { localStore } from '../support/rows.ts'
 import { type Place, root, skipUnlessBuilt, until } from './support/cli.ts'
 import { serveModel } from './support/model-server.ts'
 import { project } from './support/project.ts'
+import { ask, served } from './support/served.ts'
 import { Terminal } from './support/terminal.ts'
 
 beforeEach(skipUnlessBuilt)
@@ -45,6 +47,21 @@ function written(place: Place): string | undefined {
 
 const shell = (command: string) => ['shell', { command }] as const
 const WRITE = ['write_file', { path: '/workspace/out.txt', content: 'made' }] as const
+
+interface Waiting {
+  readonly approvals: readonly { readonly request: string }[]
+}
+
+const built = (file: string) => JSON.stringify(pathToFileURL(path.join(root, 'dist', file)).href)
+
+/** A module with an agent that has a shell and files, under this grant, and another one of its runtime. */
+function codedModule(grant: string, ofRuntime = 'undefined'): string {
+  return `import { agent } from ${built('index.js')}
+import { developerTools, diskFiles } from ${built('doors/tools.js')}
+export const coder = agent({ name: 'coder', instructions: 'You work.', tools: developerTools(), grant: ${grant} })
+export default { agents: [coder], files: diskFiles({ workspace: process.cwd() }), grant: ${ofRuntime} }
+`
+}
 
 describe('what legate run may do', () => {
   test('it reads below the current folder without asking, and nothing outside of it; an extension that there is not is told with what to use instead', async () => {
@@ -127,17 +144,62 @@ describe('what legate run may do', () => {
     expect(ruled.stderr).toMatch(/waits for a person:\n {2}exec:echo other for shell/)
   })
 
-  test('a rule that could never match is refused, and an agent of a module or a server takes no --allow', async () => {
-    const place = project({ 'a.yaml': HEAD, 'm.mjs': 'export const a = 1' })
+  test('a rule that could never match is refused, for files and modules', async () => {
+    const place = project({ 'a.yaml': HEAD, 'm.mjs': codedModule('{ use: ["tool:*"] }') })
+    const refused = { code: 2, stderr: expect.stringContaining('the rule "npm test" must start with') }
 
-    const wrong = await place.run(['run', 'a.yaml', '--allow', 'npm test'])
-    const coded = await place.run(['run', 'm.mjs', 'x', '--deny', 'net:*'])
-
-    expect(wrong).toMatchObject({
+    expect(await place.run(['run', 'a.yaml', '--allow', 'npm test'])).toMatchObject(refused)
+    expect(await place.run(['run', 'm.mjs', 'x', '--deny', 'npm test'])).toMatchObject(refused)
+    expect(await place.run(['run', 'a', 'x', '--server', 'http://127.0.0.1:9', '--allow', 'exec:a'])).toMatchObject({
       code: 2,
-      stderr: expect.stringContaining('--allow: the rule "npm test" must start with'),
     })
-    expect(coded.code).toBe(2)
+  })
+
+  describe('of an agent in code', () => {
+    const ASKS = '{ use: ["tool:*", "exec:echo *", "file.*:/workspace/**"], ask: ["exec:*"] }'
+    const rules = ['--allow', 'exec:echo free', '--allow', 'exec:touch out.txt', '--deny', 'file.write:**']
+
+    test.each([
+      ['run', ['Go.'], ''],
+      ['chat', [], 'Go.\n'],
+    ])(
+      'legate %s takes --allow and --deny: one answers what its grant asks for, the other forbids',
+      async (...given) => {
+        const [name, words, input] = given
+        const place = project({ 'm.mjs': codedModule(ASKS) })
+        const mock = await serveModel(place, calls(shell('echo free'), WRITE, shell('touch out.txt')))
+        const { code, stderr } = await place.run([name, 'm.mjs', ...words, ...rules], { input })
+
+        expect(results(mock)[0]).toContain('free')
+        expect(results(mock)[1]).toContain('denies file.write:**')
+        expect({ code, written: written(place) }).toEqual({ code: 3, written: undefined })
+        // Its `use` does not name that: a person decides.
+        expect(stderr).toMatch(/waits for a person:\n {2}exec:touch out\.txt for shell/)
+      },
+    )
+
+    test('serve takes both, beside another module', async () => {
+      const other = `import { agent } from ${built('index.js')}\nexport const a = agent({ name: 'a', reply: () => 'A.' })`
+      const place = project({ 'm.mjs': codedModule(ASKS), 'other.mjs': other })
+      const mock = await serveModel(place, calls(shell('echo free'), WRITE, shell('echo other')))
+      const server = await served(place, ['m.mjs', 'other.mjs', ...rules])
+      await ask(server, '/v1/runs', { method: 'POST', body: JSON.stringify({ agent: 'coder', input: 'Go.' }) })
+      const waiting = async () => ((await (await ask(server, '/v1/approvals')).json()) as Waiting).approvals
+      while ((await waiting()).length === 0) await new Promise((resolve) => setTimeout(resolve, 20))
+
+      expect((await waiting()).map(({ request }) => request)).toEqual(['exec:echo other'])
+      expect(results(mock)).toEqual([expect.stringContaining('free'), expect.stringContaining('denies file.write:**')])
+    })
+
+    test('--allow answers what the options of its module ask for', async () => {
+      const use = '{ use: ["tool:*", "exec:*", "file.list:/workspace"] }'
+      const place = project({ 'm.mjs': codedModule(use, '{ ask: ["exec:*"] }') })
+      const mock = await serveModel(place, calls(shell('echo free'), shell('echo other')))
+      const { code, stderr } = await place.run(['run', 'm.mjs', 'Go.', ...rules])
+
+      expect({ code, said: results(mock) }).toEqual({ code: 3, said: [expect.stringContaining('free')] })
+      expect(stderr).toMatch(/waits for a person:\n {2}exec:echo other for shell/)
+    })
   })
 
   test('it asks before it keeps or forgets something for all later runs; to recall needs nobody', async () => {

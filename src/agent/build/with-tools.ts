@@ -1,10 +1,10 @@
 import { DefinitionError } from '../../base/error.ts'
 import { type Parameter, parseParameters } from '../../base/function-parameters.ts'
-import type { Json } from '../../base/json.ts'
+import { frozenCopy, type Json } from '../../base/json.ts'
 import { anything, code, flag, mostAlike, type OptionRules, readOptions, record, text } from '../../base/options.ts'
 import type { Schema } from '../../base/schema/schema.ts'
 import { askLayer } from '../../grant/decide.ts'
-import type { Grant } from '../../grant/grant.ts'
+import { checkGrant, type Grant } from '../../grant/grant.ts'
 import { readRequest } from '../../grant/request.ts'
 import { readShape } from '../../prompt/shape/read-shape.ts'
 import { shapeSchema } from '../../prompt/shape/shape-schema.ts'
@@ -208,6 +208,14 @@ function askingFor(grant: Grant | undefined, sources: readonly (readonly [string
   const use = grant?.use === undefined ? {} : { use: [...grant.use, ...sources.map(([name]) => `tool:${name}__*`)] }
   const free = grant?.free?.filter((rule) => !starts.some((start) => isFree(rule, start)))
   return { ...grant, ...use, ask: [...(grant?.ask ?? []), ...starts], ...(free === undefined ? {} : { free }) }
+}
+
+/** The agent with more exceptions from what its own grant asks for. One that asks for nothing needs none. */
+export function withFree(agent: AgentCore, rules: readonly string[]): AgentCore {
+  const { grant } = agent
+  checkGrant({ free: rules }, `${whereOf(agent)}, leaveFree`)
+  if (grant?.ask === undefined || rules.length === 0) return agent
+  return withIdentity({ ...agent, grant: frozenCopy({ ...grant, free: [...(grant.free ?? []), ...rules] }) })
 }
 
 function isFree(rule: string, start: string): boolean {

@@ -2,7 +2,8 @@ import type { ExtensionCore } from '../../doors/hooks.ts'
 import type { Message, ModelRequest, Part } from '../../doors/models.ts'
 import { type AgentFile, EMPTY_AGENT_FILE } from '../../doors/recipe.ts'
 import type { AnyAgent } from '../../index.ts'
-import { agentOf, type CallGrant, type compatOf } from '../definition/load.ts'
+import type { CallGrant } from '../definition/call-grant.ts'
+import { agentOf, type compatOf } from '../definition/load.ts'
 import { oneLine } from '../terminal/clean.ts'
 
 const INSTRUCTIONS = `You talk with a person at a terminal and help with what they ask. Answer briefly, in plain text.

@@ -8,8 +8,9 @@ import {
   shownExtension,
 } from '../../doors/recipe.ts'
 import { type Call, CliError, EXIT, isSet, textOption } from '../command/command.ts'
+import { rootGrant } from '../definition/call-grant.ts'
 import { inputFor } from '../definition/input.ts'
-import { agentOf, compatOf, loadFor, refuseFileOptions, rootGrant, tellsProject } from '../definition/load.ts'
+import { agentOf, compatOf, loadFor, refuseFileOptions, tellsProject } from '../definition/load.ts'
 import { isModule } from '../definition/module-agent.ts'
 import { printNotices, relativePath } from '../definition/notices.ts'
 import { explainModule } from '../explain/explain-module.ts'

@@ -1,6 +1,5 @@
 import { existsSync, statSync } from 'node:fs'
 import path from 'node:path'
-import { narrow } from '../../doors/grant.ts'
 import {
   type AgentFile,
   discover,
@@ -13,10 +12,11 @@ import {
   readDefinition,
   recipeAgent,
 } from '../../doors/recipe.ts'
-import type { AnyAgent, Grant } from '../../index.ts'
+import type { AnyAgent } from '../../index.ts'
 import { type Call, CliError, EXIT, isSet, listOption, textOption } from '../command/command.ts'
 import { askLine, canAsk } from '../terminal/ask-line.ts'
 import { oneLine } from '../terminal/clean.ts'
+import { type CallGrant, rootGrant } from './call-grant.ts'
 import { checkKeys, missingError, missingOf, parametersOf, questionOf } from './input.ts'
 import { isModule } from './module-agent.ts'
 import { asUsageError, refusal, relativePath } from './notices.ts'
@@ -119,57 +119,9 @@ export function compatOf(call: Call): Pick<RecipeAgentOptions, 'subagents'> {
 export function refuseFileOptions(call: Call): void {
   if (listOption(call, 'param').length > 0)
     throw new CliError('--param is for a recipe or agent file; an agent in code takes its input.', EXIT.usage)
-  const ruled = ['allow', 'deny'].find((option) => listOption(call, option).length > 0)
-  if (ruled !== undefined)
-    throw new CliError(`--${ruled} is for a recipe or agent file; an agent in code has its grant.`, EXIT.usage)
   if (textOption(call, 'compat') === undefined) return
   throw new CliError(
     "--compat is for a recipe or agent file; in code it is openSubagents({ compat: 'aster' }).",
     EXIT.usage,
   )
-}
-
-/** Memory tools write text that every later run of the user reads, whatever folder it works in. */
-const MEMORY: readonly string[] = ['tool:memory_remember', 'tool:memory_forget']
-const ASKED: readonly string[] = [
-  ...['file.write:/workspace/**', 'file.delete:/workspace/**', 'exec:*', 'net:*', 'secret:*'],
-  ...MEMORY,
-]
-
-/**
- * The grant of a run from the command line: it may read below the working folder, and asks before it changes anything, reaches a
- * host or hands over a secret.
- */
-export function rootGrant({ allow = [], deny = [], named }: CallGrant = {}): Grant {
-  const free = [...(named?.freed ?? []), ...allow]
-  return {
-    use: ['tool:*', 'agent:*', 'model:*', 'file.list:/workspace/**', 'file.read:/workspace/**', ...ASKED, ...allow],
-    ask: ASKED,
-    ...(free.length === 0 ? {} : { free }),
-    ...(deny.length === 0 ? {} : { deny }),
-  }
-}
-
-/** What a person allows and forbids on the command line. */
-export interface CallGrant {
-  /**
-   * The file that a person at a terminal has named for this run: what it says to run without asking counts. Left out where a
-   * program starts the command in a folder that somebody else may have filled: an editor, a client, a supervisor.
-   */
-  readonly named?: Pick<AgentFile, 'freed'>
-  readonly allow?: readonly string[]
-  readonly deny?: readonly string[]
-}
-
-/** Reads `--allow` and `--deny`. A rule that could never match is refused. */
-export function callGrant(call: Call): CallGrant {
-  const [allow, deny] = [listOption(call, 'allow'), listOption(call, 'deny')]
-  for (const [option, rules] of Object.entries({ allow, deny })) {
-    try {
-      narrow([], `--${option}`, { use: rules })
-    } catch (error) {
-      throw new CliError(error instanceof Error ? error.message : String(error), EXIT.usage, { namesHelp: false })
-    }
-  }
-  return { allow, deny }
 }

@@ -6,6 +6,7 @@ import { type AgentFile, EMPTY_AGENT_FILE } from '../../doors/recipe.ts'
 import { type AnyAgent, isAgent, type RuntimeOptions } from '../../index.ts'
 import { type Call, CliError, EXIT, textOption } from '../command/command.ts'
 import { oneLine } from '../terminal/clean.ts'
+import { callGrant, ruledModule } from './call-grant.ts'
 import { modelFor } from './input.ts'
 import { relativePath } from './notices.ts'
 
@@ -30,7 +31,7 @@ export async function moduleAgentFor(call: Call): Promise<ModuleAgent | undefine
     throw new CliError('--agent is for a module: legate run agents.js --agent NAME.', EXIT.usage)
   }
   const file = named ?? first
-  const { agents, ...options } = await loadModule(file)
+  const { agents, ...options } = ruledModule(await loadModule(file), callGrant(call))
   const agent = chosen(agents, textOption(call, 'agent'), file)
   const model = await modelOf(agent, options, textOption(call, 'model'))
   const words = named === undefined ? rest : call.words

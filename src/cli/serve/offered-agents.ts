@@ -1,8 +1,9 @@
 import { diskFiles } from '../../doors/tools.ts'
 import type { AnyAgent, Runtime, RuntimeOptions } from '../../index.ts'
 import { type Call, CliError, EXIT, textOption } from '../command/command.ts'
+import { type CallGrant, callGrant, ruledModule } from '../definition/call-grant.ts'
 import { modelFor, provideSecrets } from '../definition/input.ts'
-import { agentOf, type CallGrant, callGrant, loadFor, refuseFileOptions, tellsProject } from '../definition/load.ts'
+import { agentOf, loadFor, refuseFileOptions, tellsProject } from '../definition/load.ts'
 import { isModule, loadModule, type WorkerOptions } from '../definition/module-agent.ts'
 import { ASKED_HERE, printNotices } from '../definition/notices.ts'
 import { oneLine } from '../terminal/clean.ts'
@@ -24,7 +25,7 @@ export async function loadOffered(call: Call): Promise<WorkerOptions> {
     if (isCoded(file)) modules.push(await loadModule(file))
     else agents.push(await agentOfFile({ ...call, words: [file] }, grant))
   }
-  const { options, coded } = joined(modules)
+  const { agents: coded, ...options } = joined(modules, grant)
   requireOneOfEach([...coded, ...agents])
   const model = await modelForCode(coded, textOption(call, 'model'))
   return {
@@ -72,13 +73,12 @@ async function agentOfFile(call: Call, grant: CallGrant): Promise<AnyAgent> {
   return agent
 }
 
-interface JoinedModules {
-  readonly options: RuntimeOptions
-  readonly coded: readonly AnyAgent[]
-}
-
-/** Joins the agents of several modules. Only one of them may have options of createRuntime: two would have to be guessed. */
-function joined(modules: readonly WorkerOptions[]): JoinedModules {
+/**
+ * Joins the agents of several modules, under the rules of the command line. Only one of them may have options of createRuntime: two
+ * would have to be guessed.
+ */
+function joined(modules: readonly WorkerOptions[], grant: CallGrant): WorkerOptions {
+  if (modules.length === 0) return { agents: [] }
   const parts = modules.map(({ agents, ...options }) => ({ agents, options }))
   const [first, second] = parts.filter(({ options }) => Object.keys(options).length > 0)
   if (second !== undefined) {
@@ -86,7 +86,7 @@ function joined(modules: readonly WorkerOptions[]): JoinedModules {
       'Two of the modules export options of createRuntime. A server has one runtime: put them in one module.'
     throw new CliError(message, EXIT.usage, { namesHelp: false })
   }
-  return { options: first?.options ?? {}, coded: parts.flatMap(({ agents }) => agents) }
+  return ruledModule({ ...first?.options, agents: parts.flatMap(({ agents }) => agents) }, grant)
 }
 
 function requireOneOfEach(agents: readonly AnyAgent[]): void {
