@@ -130,8 +130,8 @@ function reasonOf(error: unknown): string {
   const code = Reflect.get(Object(cause), 'code')
   const known = typeof code === 'string' ? REASONS[code] : undefined
   if (known !== undefined) return known
-  const said = cause instanceof Error ? cause.message : String(cause)
-  return said.replace(/\.$/, '')
+  const said = (cause instanceof Error ? cause.message : String(cause)).replace(/\.$/, '')
+  return said === '' ? (typeof code === 'string' ? code : 'nothing says why') : said
 }
 
 const REASONS: Readonly<Record<string, string>> = {

@@ -127,20 +127,42 @@ function makeTls(settings: object, tls: TlsFiles): HttpServer {
   }
 }
 
-async function listen(http: HttpServer, { host = HOST, port = PORT, socket }: ServeOptions): Promise<void> {
+async function listen(http: HttpServer, options: ServeOptions): Promise<void> {
+  const { host = HOST, port = PORT, socket } = options
   if (socket !== undefined) {
     ownFile(socket, 'the socket of the server')
     await removeStale(socket)
   }
   await new Promise<void>((resolve, reject) => {
-    http.once('error', reject)
+    const fail = (error: unknown) => reject(listenError(error, options))
+    http.once('error', fail)
     const done = () => {
-      http.off('error', reject)
+      http.off('error', fail)
       resolve()
     }
     if (socket === undefined) http.listen({ host, port }, done)
     else listenOnSocket(http, socket, done)
   })
+}
+
+/** Says why the server cannot listen there, and what to change. */
+function listenError(cause: unknown, { host = HOST, port = PORT, socket }: ServeOptions): unknown {
+  const { code = '' } = Object(cause) as NodeJS.ErrnoException
+  const why = WHY[code]
+  if (why === undefined) return cause
+  const given = socket === undefined ? `host: '${host}', port: ${port}` : `socket: '${socket}'`
+  return new DefinitionError('definition', `serve({ ${given} }): ${why}`, { cause })
+}
+
+const WHY: Readonly<Record<string, string>> = {
+  EADDRINUSE: 'another program listens there. Choose another port, or 0 for any that is free.',
+  EADDRNOTAVAIL: 'this machine does not have the address. Name one of its own.',
+  ENOTFOUND: 'there is no host of that name. Name an address of this machine.',
+  EAI_AGAIN: 'the name of the host cannot be found now. Name an address of this machine.',
+  EACCES:
+    'this process may not listen there. Ports below 1024 need more rights; a socket needs a folder that the process may write to.',
+  ENOENT: 'its folder does not exist.',
+  EINVAL: 'this is no address or path to listen on.',
 }
 
 /** The file is made within this call: nobody else can open it at any moment. */

@@ -77,6 +77,13 @@ describe('a client', () => {
     await expect(connect({ url, fetch: () => Promise.reject(new Error('No.')) }).agents()).rejects.toThrow(
       'reached: No.',
     )
+    for (const [error, why] of [
+      [Object.assign(new Error(''), { code: 'EPIPE' }), 'EPIPE'],
+      [new Error(''), 'nothing says why'],
+    ] as const) {
+      const fetch = () => Promise.reject(error)
+      await expect(connect({ url, fetch }).agents()).rejects.toThrow(`${url} cannot be reached: ${why}.`)
+    }
   })
 
   test.each(['', '/', '/behind/a/proxy', '/behind/a/proxy/'])('takes an address that ends in "%s"', async (end) => {

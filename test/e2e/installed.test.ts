@@ -89,6 +89,14 @@ test('a model object of a package that the user has installed is used as it is',
   expect(await start('node', ['own-model.mjs'], folder)).toBe('Good evening.\n')
 })
 
+test('legate/otel says what to install, and needs nothing else', async () => {
+  expect(await start('node', ['telemetry.mjs'], folder)).toBe(
+    'DefinitionError definition: otel() needs the package @opentelemetry/api: npm install @opentelemetry/api\n',
+  )
+  link(path.join(root, 'node_modules/@opentelemetry/api'))
+  expect(await start('node', ['telemetry.mjs'], folder)).toBe('It traces.\n')
+})
+
 test('nothing runs where the package is installed', () => {
   const { scripts } = JSON.parse(readFileSync(path.join(folder, 'node_modules/legate/package.json'), 'utf8'))
 

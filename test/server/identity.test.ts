@@ -191,6 +191,30 @@ describe('the Unix socket', () => {
   })
 })
 
+describe('a place where nobody can listen', () => {
+  test('on a port in use, and in a folder that is not there, is a plain error that says what to do', async () => {
+    const localTokenFile = join(folder, 'taken', 'serve.token')
+    await using runtime = createRuntime({ agents: [greeter] })
+    await using first = await serve(runtime, { port: 0, localTokenFile })
+    const port = Number(new URL(first.url).port)
+    const taken = {
+      name: 'DefinitionError',
+      code: 'definition',
+      message: `serve({ host: '127.0.0.1', port: ${port} }): another program listens there. Choose another port, or 0 for any that is free.`,
+      cause: { code: 'EADDRINUSE' },
+    }
+    await using other = createRuntime()
+
+    await expect(serve(other, { port, localTokenFile })).rejects.toMatchObject(taken)
+    await expect(serve(other, { socket: join(folder, 'no', 'where.sock') })).rejects.toMatchObject({
+      code: 'definition',
+      message: expect.stringMatching(/where\.sock' }\): (?:its folder does not exist|this process may not listen)/),
+    })
+    await using second = await serve(other, { port: 0, localTokenFile })
+    expect(second.token).toBe(first.token)
+  })
+})
+
 describe('the path of a Unix socket', () => {
   test.each(['file', 'link to a file', 'link to nothing', 'link to a socket', 'folder'])(
     'is left alone where a %s is',

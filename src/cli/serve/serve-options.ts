@@ -115,7 +115,8 @@ export async function checkReach(options: ServeOptions, store: Store): Promise<v
 
 /** Says in one line why the server cannot listen there. */
 export function listenError(error: unknown, { host = '127.0.0.1', port = 4747, socket }: ServeOptions): unknown {
-  const { code } = Object(error) as NodeJS.ErrnoException
+  // What the server says names its options; a command names its own.
+  const { code } = Object(Reflect.get(Object(error), 'cause') ?? error) as NodeJS.ErrnoException
   const place = socket ?? `${host}:${port}`
   const why = code === undefined ? undefined : WHY[code]
   if (why === undefined) return error

@@ -1,7 +1,8 @@
 // Metrics of model calls, runs and tools, under the names of both vocabularies.
 
-import { type Attributes, type Counter, type Histogram, type Meter, metrics } from '@opentelemetry/api'
+import type { Attributes, Counter, Histogram, Meter } from '@opentelemetry/api'
 import type { Span, SpanValue, Vocabulary } from '../../doors/hooks.ts'
+import { api } from './api.ts'
 
 /** Gives meters, as a provider of OpenTelemetry does. */
 export interface MeterSource {
@@ -76,7 +77,7 @@ export class Metrics {
 
   /** The instruments of the provider that is there now; undefined where nobody has registered one. */
   private now(): Instruments | undefined {
-    const source = this.source ?? metrics.getMeterProvider()
+    const source = this.source ?? api().metrics.getMeterProvider()
     if (source === this.known) return this.made
     this.known = source
     // The API gives a provider that measures nothing until somebody registers one.

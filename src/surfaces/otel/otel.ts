@@ -7,24 +7,11 @@
 //   - It holds no state that a run needs: another process ends what this one began.
 //   - Where nobody has registered a provider, nothing is made.
 
-import {
-  type Context,
-  context,
-  isSpanContextValid,
-  type Span as OtelSpan,
-  ProxyTracerProvider,
-  ROOT_CONTEXT,
-  type SpanContext,
-  SpanKind,
-  SpanStatusCode,
-  TraceFlags,
-  type Tracer,
-  type TracerProvider,
-  trace,
-} from '@opentelemetry/api'
+import type { Context, Span as OtelSpan, SpanContext, Tracer, TracerProvider } from '@opentelemetry/api'
 import { wantedVocabulary } from '../../base/package/vocabulary.ts'
 import type { Inside, Span, SpanContent, SpanStart, Telemetry, Vocabulary } from '../../doors/hooks.ts'
 import { DefinitionError } from '../../index.ts'
+import { api } from './api.ts'
 import { isGiven, withIds } from './ids.ts'
 import { type MeterSource, Metrics } from './metrics.ts'
 
@@ -54,6 +41,7 @@ export function otel(options: OtelOptions = {}): Telemetry {
   if (vocabulary !== '1.41' && vocabulary !== 'latest') {
     throw new DefinitionError('definition', "otel({ vocabulary }): it is '1.41' or 'latest'.")
   }
+  api()
   return new OtelTelemetry({ ...options, vocabulary })
 }
 
@@ -90,6 +78,7 @@ class OtelTelemetry implements Telemetry {
   }
 
   traceparent(): string | null {
+    const { context, trace } = api()
     return written(trace.getSpanContext(context.active()))
   }
 
@@ -117,11 +106,12 @@ class OtelTelemetry implements Telemetry {
     this.held.delete(ended.spanId)
     span.setAttributes(ended.result as Parameters<OtelSpan['setAttributes']>[0])
     for (const { name, attributes, at } of ended.events) span.addEvent(name, { ...attributes } as never, at)
-    if (ended.error !== null) span.setStatus({ code: SpanStatusCode.ERROR })
+    if (ended.error !== null) span.setStatus({ code: api().SpanStatusCode.ERROR })
     span.end(ended.end)
   }
 
   private open(tracer: Tracer, start: SpanStart): OtelSpan {
+    const { SpanKind } = api()
     const { name, kind, attributes } = start
     const options = {
       kind: kind === 'model' ? SpanKind.CLIENT : SpanKind.INTERNAL,
@@ -133,6 +123,7 @@ class OtelTelemetry implements Telemetry {
   }
 
   private hold(spanId: string, span: OtelSpan): Held {
+    const { context, ROOT_CONTEXT, trace } = api()
     const own = trace.setSpan(ROOT_CONTEXT, span)
     const held: Held = { span, own, inside: (code) => context.with(own, code) }
     this.held.set(spanId, held)
@@ -145,6 +136,7 @@ class OtelTelemetry implements Telemetry {
   private above({ traceId, spanId, parentId }: SpanStart): Context {
     const held = parentId === null ? undefined : this.held.get(parentId)
     if (held !== undefined) return held.own
+    const { ROOT_CONTEXT, TraceFlags, trace } = api()
     // Without a parent the ids are ours where the provider takes them. Else the trace still is that of the run.
     if (parentId === null && this.takesIds()) return ROOT_CONTEXT
     const parent = { traceId, spanId: parentId ?? spanId, traceFlags: TraceFlags.SAMPLED, isRemote: true }
@@ -159,6 +151,7 @@ class OtelTelemetry implements Telemetry {
 
   /** The tracer of the provider that is there now; undefined where nobody has registered one. */
   private tracerNow(): Tracer | undefined {
+    const { ProxyTracerProvider, trace } = api()
     const provider = this.options.tracerProvider ?? trace.getTracerProvider()
     if (provider instanceof ProxyTracerProvider && provider.getDelegateTracer('legate') === undefined) return undefined
     if (provider === this.known) return this.tracer
@@ -174,6 +167,6 @@ function asIs<T>(code: () => T): T {
 
 /** A place in a trace as W3C Trace Context writes it. */
 function written(place: SpanContext | undefined): string | null {
-  if (place === undefined || !isSpanContextValid(place)) return null
+  if (place === undefined || !api().isSpanContextValid(place)) return null
   return `00-${place.traceId}-${place.spanId}-${place.traceFlags.toString(16).padStart(2, '0')}`
 }
