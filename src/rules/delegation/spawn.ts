@@ -305,7 +305,7 @@ function childConversation(draft: Draft, { task, host, request, ids }: NewChild)
       type: 'sub_agent',
       depth: parent.depth + 1,
       agent: request.agent,
-      path: [...parent.path, request.agent.name],
+      path: parent.path.concat(request.agent.name),
       parentConversationId: parent.id,
       parentTurnId: host.id,
       parentTaskId: task.id,
