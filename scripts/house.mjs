@@ -1,7 +1,9 @@
 // How the code is laid out, in figures: files, folders, names, comments, prose, and the walk of one delegation.
 //   node scripts/house.mjs            all figures as a table
 //   node scripts/house.mjs --walk     also every step of the walk, by file and function
-//   node scripts/house.mjs --list X   the places behind a figure: small, folders, cycles, twice, comments, prose
+//   node scripts/house.mjs --list X   the places behind a figure: small, folders, cycles, twice, functions, parameters, promises,
+//                                     lazy, comments, prose
+//   node scripts/house.mjs --check    fails where a figure is larger than test/house.json allows; --write lowers what fell
 
 import { spawnSync } from 'node:child_process'
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -46,7 +48,8 @@ if (status !== 'completed') throw new Error(status)
 process.stdout.write(JSON.stringify(walked))
 `
 
-const { values } = parseArgs({ options: { walk: { type: 'boolean' }, list: { type: 'string' } } })
+const flag = { type: 'boolean' }
+const { values } = parseArgs({ options: { walk: flag, list: { type: 'string' }, check: flag, write: flag } })
 
 const sources = filesBelow(sourceRoot)
   .filter((file) => file.endsWith('.ts') && !file.endsWith('.test.ts'))
@@ -57,6 +60,10 @@ const places = {
   folders: folderSizes(),
   cycles: folderCycles(),
   twice: typesDeclaredTwice(),
+  functions: functionsExportedTwice(),
+  parameters: typesForOneParameter(),
+  promises: nodesWhere(isPromiseTest),
+  lazy: nodesWhere(isLazyImport, filesOfRoot()),
   comments: bareComments(),
 }
 
@@ -71,22 +78,44 @@ async function main() {
   }
   const walk = walkOneDelegation()
   const docs = prose()
-  const rows = [
-    ['source files', sources.length],
-    ['source lines', sources.reduce((sum, { lines }) => sum + lines, 0)],
-    ['files of at most 30 lines', places.small.length],
-    ['largest folder', places.folders[0]],
-    ['folder cycles inside rooms', places.cycles.length],
-    ['walk of one delegation: files / hops / room hops', `${walk.files} / ${walk.hops} / ${walk.roomHops}`],
-    ['names at the root', rootNames()],
-    ['exported type names declared twice', places.twice.length],
-    ['comments that begin with a bare What, Of or The same', places.comments.length],
-    ['docs: "you" per 1,000 words', docs.you],
-    ['docs: "what is" clauses per 1,000 words', docs.whatIs],
-    ['docs: words a sentence', docs.sentence],
-  ]
-  for (const [name, value] of rows) console.log(`${name.padEnd(56)} ${value}`)
+  const figures = {
+    'source files': sources.length,
+    'source lines': sources.reduce((sum, { lines }) => sum + lines, 0),
+    'files of at most 30 lines': places.small.length,
+    'largest folder': Number(places.folders[0].split(' ')[1]),
+    'folder cycles inside rooms': places.cycles.length,
+    'walk of one delegation: files': walk.files,
+    'walk of one delegation: hops': walk.hops,
+    'walk of one delegation: room hops': walk.roomHops,
+    'names at the root': rootNames(),
+    'lazy imports of the root': places.lazy.length,
+    'exported type names declared twice': places.twice.length,
+    'function names exported twice': places.functions.length,
+    'types for one parameter': places.parameters.length,
+    'instanceof Promise': places.promises.length,
+    'comments that begin with a bare What, Of or The same': places.comments.length,
+    'docs: "you" per 1,000 words': docs.you,
+    'docs: "what is" clauses per 1,000 words': docs.whatIs,
+    'docs: words a sentence': docs.sentence,
+  }
+  if (values.check || values.write) return compare(figures)
+  for (const [name, value] of Object.entries(figures)) console.log(`${name.padEnd(56)} ${value}`)
   if (values.walk) console.log(`\n${walk.steps.join('\n')}`)
+}
+
+/** A pin falls with its figure. Who raises a pin says why beside it. */
+function compare(figures) {
+  const file = path.join(root, 'test/house.json')
+  const pins = JSON.parse(readFileSync(file, 'utf8'))
+  for (const [name, pin] of Object.entries(pins)) {
+    const value = figures[name]
+    if (values.write) pin.most = Math.min(pin.most, value)
+    else if (!(value <= pin.most)) console.log(`${name}: ${value}, at most ${pin.most}. ${pin.word}`)
+    else if (value < pin.most)
+      console.log(`${name}: ${value}, and its pin is ${pin.most}: run node scripts/house.mjs --write`)
+    if (value !== pin.most) process.exitCode = 1
+  }
+  if (values.write) writeFileSync(file, `${JSON.stringify(pins, null, 2)}\n`)
 }
 
 function filesBelow(folder) {
@@ -157,6 +186,83 @@ function typesDeclaredTwice() {
     }
   }
   return [...declared].filter(([, files]) => files.size > 1).map(([name, files]) => `${name}: ${[...files].join(', ')}`)
+}
+
+function functionsExportedTwice() {
+  const declared = new Map()
+  for (const { file, tree } of sources) {
+    for (const statement of tree.statements) {
+      if (!ts.isFunctionDeclaration(statement) || !isExported(statement) || statement.body === undefined) continue
+      const name = statement.name?.text
+      declared.set(name, (declared.get(name) ?? new Set()).add(file))
+    }
+  }
+  return [...declared].filter(([, files]) => files.size > 1).map(([name, files]) => `${name}: ${[...files].join(', ')}`)
+}
+
+function isExported({ modifiers }) {
+  return modifiers?.some(({ kind }) => kind === ts.SyntaxKind.ExportKeyword) === true
+}
+
+/** Types that are named once, as the type of a parameter. */
+function typesForOneParameter() {
+  const named = new Map()
+  for (const { tree } of sources) {
+    const visit = (node) => {
+      if (ts.isIdentifier(node)) named.set(node.text, [...(named.get(node.text) ?? []), node])
+      ts.forEachChild(node, visit)
+    }
+    visit(tree)
+  }
+  const isOfParameter = ({ parent }) => ts.isTypeReferenceNode(parent) && ts.isParameter(parent.parent)
+  return sources.flatMap(({ file, tree }) =>
+    tree.statements
+      .filter((statement) => ts.isInterfaceDeclaration(statement) || ts.isTypeAliasDeclaration(statement))
+      .filter(({ name }) => {
+        const uses = named.get(name.text).filter((node) => node !== name)
+        return uses.length === 1 && isOfParameter(uses[0])
+      })
+      .map(({ name }) => `${file} ${name.text}`),
+  )
+}
+
+function nodesWhere(test, among = sources) {
+  return among.flatMap(({ file, tree }) => {
+    const found = []
+    const visit = (node) => {
+      if (test(node)) found.push(`${file}:${tree.getLineAndCharacterOfPosition(node.getStart()).line + 1}`)
+      ts.forEachChild(node, visit)
+    }
+    visit(tree)
+    return found
+  })
+}
+
+function isPromiseTest(node) {
+  return (
+    ts.isBinaryExpression(node) &&
+    node.operatorToken.kind === ts.SyntaxKind.InstanceOfKeyword &&
+    node.right.getText() === 'Promise'
+  )
+}
+
+/** The files that importing the root reads. */
+function filesOfRoot() {
+  const byFile = new Map(sources.map((source) => [source.file, source]))
+  const found = new Set()
+  const visit = (source) => {
+    if (source === undefined || found.has(source)) return
+    found.add(source)
+    for (const statement of source.tree.statements) {
+      const from = statement.moduleSpecifier?.text
+      const clause = statement.importClause ?? statement
+      if (from?.startsWith('.') && !clause.isTypeOnly) {
+        visit(byFile.get(path.relative(sourceRoot, path.resolve(path.dirname(source.absolute), from))))
+      }
+    }
+  }
+  visit(byFile.get('index.ts'))
+  return [...found]
 }
 
 function bareComments() {
