@@ -51,15 +51,15 @@ process.stdout.write(JSON.stringify(walked))
 const flag = { type: 'boolean' }
 const { values } = parseArgs({ options: { walk: flag, list: { type: 'string' }, check: flag, write: flag } })
 
-const sources = filesBelow(sourceRoot)
-  .filter((file) => file.endsWith('.ts') && !file.endsWith('.test.ts'))
-  .map(readSource)
+const sources = sourcesBelow(sourceRoot)
+/** The page is one room. */
+const page = sourcesBelow(path.join(root, 'web'))
 
 const places = {
   small: sources.filter(({ lines }) => lines <= 30).map(({ file, lines }) => `${file} ${lines}`),
-  folders: folderSizes(),
-  cycles: folderCycles(),
-  twice: typesDeclaredTwice(),
+  folders: [...folderSizes(sources), ...folderSizes(page)].sort((a, b) => b[1] - a[1]).map((found) => found.join(' ')),
+  cycles: [...folderCycles(sources, roomOf), ...folderCycles(page, () => 'web')],
+  twice: [...typesDeclaredTwice(sources), ...typesDeclaredTwice(page)],
   functions: functionsExportedTwice(),
   parameters: typesForOneParameter(),
   promises: nodesWhere(isPromiseTest),
@@ -80,6 +80,7 @@ async function main() {
   const docs = prose()
   const figures = {
     'source files': sources.length,
+    'source files of the page': page.length,
     'source lines': sources.reduce((sum, { lines }) => sum + lines, 0),
     'files of at most 30 lines': places.small.length,
     'largest folder': Number(places.folders[0].split(' ')[1]),
@@ -125,27 +126,37 @@ function filesBelow(folder) {
   })
 }
 
-function readSource(absolute) {
+function sourcesBelow(folder) {
+  return filesBelow(folder)
+    .filter((file) => /\.tsx?$/.test(file) && !file.endsWith('.test.ts'))
+    .map((file) => readSource(file, folder))
+}
+
+function readSource(absolute, folder) {
   const text = readFileSync(absolute, 'utf8')
   const tree = ts.createSourceFile(absolute, text, ts.ScriptTarget.Latest, true)
-  const file = path.relative(sourceRoot, absolute)
+  const file = path.relative(folder, absolute)
   return { absolute, file, text, tree, lines: text.split('\n').length - 1 }
 }
 
-function folderSizes() {
+function folderSizes(among) {
   const sizes = new Map()
-  for (const { file } of sources) sizes.set(path.dirname(file), (sizes.get(path.dirname(file)) ?? 0) + 1)
-  return [...sizes].sort((a, b) => b[1] - a[1]).map(([folder, size]) => `${folder} ${size}`)
+  for (const { absolute } of among) {
+    const folder = path.relative(root, path.dirname(absolute))
+    sizes.set(folder, (sizes.get(folder) ?? 0) + 1)
+  }
+  return [...sizes]
 }
 
 /** Groups of folders of one room that all reach each other by imports, types included. */
-function folderCycles() {
+function folderCycles(among, room) {
   const edges = new Map()
-  for (const source of sources) {
+  for (const source of among) {
     const from = path.dirname(source.file)
     for (const target of relativeImports(source)) {
-      const to = path.dirname(path.relative(sourceRoot, path.resolve(path.dirname(source.absolute), target)))
-      if (to !== from && roomOf(to) === roomOf(from)) edges.set(from, (edges.get(from) ?? new Set()).add(to))
+      const to = path.dirname(path.join(from, target))
+      if (to !== from && !to.startsWith('..') && room(to) === room(from))
+        edges.set(from, (edges.get(from) ?? new Set()).add(to))
     }
   }
   const reaches = (from, to, seen = new Set()) =>
@@ -174,9 +185,9 @@ function roomOf(file) {
   return file.split('/')[0]
 }
 
-function typesDeclaredTwice() {
+function typesDeclaredTwice(among) {
   const declared = new Map()
-  for (const { file, tree } of sources) {
+  for (const { file, tree } of among) {
     for (const statement of tree.statements) {
       const isType =
         ts.isInterfaceDeclaration(statement) || ts.isTypeAliasDeclaration(statement) || ts.isClassDeclaration(statement)

@@ -4,7 +4,6 @@ import { lazy, type ReactNode, Suspense, useEffect } from 'react'
 import { client, hasToken, namedRun, useOfferedToken, useSession } from './data/client.ts'
 import { beginFeed, restWhileHidden, stopFeed } from './data/feed.ts'
 import { reload } from './data/request.ts'
-import { navigate, pathOfRun, type Route, routeOf, usePlace } from './data/router.ts'
 import { useServerInfo } from './data/server.ts'
 import { isFile } from './file/answers.ts'
 import { InboxPage } from './pages/inbox/inbox-page.tsx'
@@ -13,6 +12,7 @@ import { Hero, HomeLink, Problem, SkeletonPage } from './parts/states.tsx'
 import { say } from './parts/toast.tsx'
 import { Shell } from './shell/shell.tsx'
 import { OfferPage, TokenPage } from './shell/token-page.tsx'
+import { navigate, pathOfRun, type Route, routeOf, usePlace } from './window/router.ts'
 
 const ThreadPage = lazy(async () => ({ default: (await import('./pages/thread/thread-page.tsx')).ThreadPage }))
 const GraphPage = lazy(async () => ({ default: (await import('./pages/graph/graph-page.tsx')).GraphPage }))

@@ -8,9 +8,9 @@ import './styles/small.css'
 import { StrictMode } from 'react'
 import { createRoot } from 'react-dom/client'
 import { App } from './app.tsx'
-import { listenToKeys } from './data/keys.ts'
-import { listenToPresence } from './data/present.ts'
-import { applyTheme } from './data/theme.ts'
+import { listenToKeys } from './window/keys.ts'
+import { listenToPresence } from './window/present.ts'
+import { applyTheme } from './window/theme.ts'
 
 applyTheme()
 listenToKeys()

@@ -6,7 +6,7 @@ import { describe, expect, test } from 'vitest'
 import { askParts } from '../../src/surfaces/a2a/asks.ts'
 import { permissionOf } from '../../src/surfaces/acp/permission.ts'
 import { askText, inputRequests } from '../../src/surfaces/mcp/runs/asks.ts'
-import { exactValue } from '../../web/data/exact.ts'
+import { exactValue } from '../../web/words/exact.ts'
 import { wantedOf } from '../../web/panes/ask/facts.ts'
 
 /** Line breaks, marks of direction, blanks of no width, tags, controls. */

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { type Entries, fieldsOf, firstEntries, readForm } from '../../web/pages/new/fields.ts'
+import { type FieldValues, fieldsOf, firstEntries, readForm } from '../../web/pages/new/fields.ts'
 
 const SCHEMA = {
   type: 'object',
@@ -18,7 +18,7 @@ const SCHEMA = {
 
 const fields = fieldsOf(SCHEMA)
 const first = firstEntries(SCHEMA, fields)
-const read = (changes: Entries) => readForm(fields, { ...first, ...changes })
+const read = (changes: FieldValues) => readForm(fields, { ...first, ...changes })
 
 describe('the form of a schema', () => {
   test('has a field for each property, by its kind', () => {

@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { signed } from '../../web/pages/diff/figures.tsx'
 import {
   clock,
   count,
@@ -12,8 +13,7 @@ import {
   span,
   spanSoFar,
   tokens,
-} from '../../web/data/format.ts'
-import { signed } from '../../web/pages/diff/figures.tsx'
+} from '../../web/words/format.ts'
 
 test.each([
   [0, '0'],

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { findKey, KEY_HELP, type KeyMap } from '../../web/data/keys.ts'
+import { findKey, KEY_HELP, type KeyMap } from '../../web/window/keys.ts'
 
 const made: string[] = []
 const does = (name: string) => () => {

@@ -4,7 +4,7 @@
 
 import { ClientError, connect, type LegateClient } from 'legate/client'
 import { fileFetch, isFile } from '../file/answers.ts'
-import { Cell, useCell } from './cell.ts'
+import { Cell, useCell } from '../window/cell.ts'
 
 const KEY = 'legate.token'
 const REFUSED = 'legate.refused'

@@ -5,7 +5,7 @@
 //   tree is.
 // - A chain of events never holds the page for long: it pauses after a few milliseconds.
 
-import { Cell, useCell } from './cell.ts'
+import { Cell, useCell } from '../window/cell.ts'
 import { client, isUnauthenticated, messageOf, noteSession } from './client.ts'
 import type { RunEvent, TreeChange } from './types.ts'
 

@@ -1,7 +1,7 @@
 // What the whole page knows: who we are, what needs us, which runs there are.
 
 import { useEffect } from 'react'
-import { Cell, useCell } from './cell.ts'
+import { Cell, useCell } from '../window/cell.ts'
 import { client } from './client.ts'
 import { onChange } from './feed.ts'
 import { type Asked, reload, useRequest } from './request.ts'

@@ -2,13 +2,13 @@
 // tree to everything inside.
 
 import type { ReactNode } from 'react'
-import { useKeys } from '../data/keys.ts'
-import { navigate, pathOfRun } from '../data/router.ts'
 import type { ShownRun } from '../data/run.ts'
 import { TreePlace } from '../data/tree.ts'
 import type { TreeSource, TreeStore } from '../data/tree-store.ts'
 import type { ConversationAnswer } from '../data/types.ts'
 import { Problem, SkeletonThread } from '../parts/states.tsx'
+import { useKeys } from '../window/keys.ts'
+import { navigate, pathOfRun } from '../window/router.ts'
 import { RunHead, RunTabs, type RunView } from './run-head.tsx'
 
 interface RunFrameProps {

@@ -1,6 +1,6 @@
 import { Fragment, type ReactNode } from 'react'
-import { useNow } from '../data/clock.ts'
-import { clock, money, shortId, span, spanSoFar } from '../data/format.ts'
+import { useNow } from '../window/clock.ts'
+import { clock, money, shortId, span, spanSoFar } from '../words/format.ts'
 import { copy } from './button.tsx'
 
 interface SpanProps {

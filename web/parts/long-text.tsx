@@ -1,7 +1,7 @@
 import { type ReactNode, useMemo, useState } from 'react'
-import { calm } from '../data/exact.ts'
-import { piecesOf } from '../data/fold.ts'
-import { size } from '../data/format.ts'
+import { calm } from '../words/exact.ts'
+import { piecesOf } from '../words/fold.ts'
+import { size } from '../words/format.ts'
 import { Button } from './button.tsx'
 
 /** A whole text, however long: only the pieces in sight are laid out. */

@@ -4,7 +4,7 @@
 // address stays text.
 
 import { Fragment, memo, type ReactNode } from 'react'
-import { calm } from '../data/exact.ts'
+import { calm } from '../words/exact.ts'
 import { LongText } from './long-text.tsx'
 
 /** A part of a text: lines that belong together. */
@@ -104,15 +104,15 @@ function paragraphOf(lines: readonly string[]): ProseBlock {
 }
 
 /** A piece of a line: plain, `code` or **bold**. */
-export interface Piece {
+export interface Styled {
   readonly kind: 'plain' | 'code' | 'bold'
   readonly text: string
 }
 
 const PIECES = /`([^`\n]+)`|\*\*([^*\n]+)\*\*/g
 
-export function readPieces(text: string): Piece[] {
-  const pieces: Piece[] = []
+export function readPieces(text: string): Styled[] {
+  const pieces: Styled[] = []
   let at = 0
   for (const found of text.matchAll(PIECES)) {
     if (found.index > at) pieces.push({ kind: 'plain', text: text.slice(at, found.index) })

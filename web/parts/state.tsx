@@ -1,6 +1,6 @@
 import type { ReactNode } from 'react'
-import { count } from '../data/format.ts'
-import { SHOWN, type Shown } from '../data/shown.ts'
+import { count } from '../words/format.ts'
+import { SHOWN, type Shown } from '../words/shown.ts'
 
 /** Quiet states are outlines, loud ones are filled: a page read in grey still tells them apart. */
 const SHAPES: Readonly<Record<Shown, ReactNode>> = {

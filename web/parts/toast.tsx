@@ -1,5 +1,5 @@
 import { useEffect } from 'react'
-import { Cell, useCell } from '../data/cell.ts'
+import { Cell, useCell } from '../window/cell.ts'
 
 const said = new Cell<{ readonly text: string; readonly at: number } | null>(null)
 const SHOWN_MS = 3_200

@@ -1,6 +1,6 @@
 import type { ReactNode } from 'react'
-import { KEY_HELP } from '../data/keys.ts'
 import { Sheet } from '../parts/dialog.tsx'
+import { KEY_HELP } from '../window/keys.ts'
 
 export function KeysDialog({ onClose }: { readonly onClose: () => void }): ReactNode {
   return (

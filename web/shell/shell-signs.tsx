@@ -1,9 +1,9 @@
 import type { ReactNode } from 'react'
 import { useConnection } from '../data/feed.ts'
-import { nextTheme, type Theme, useTheme } from '../data/theme.ts'
 import { IconButton } from '../parts/button.tsx'
 import type { IconName } from '../parts/icon.tsx'
 import { say } from '../parts/toast.tsx'
+import { nextTheme, type Theme, useTheme } from '../window/theme.ts'
 
 const LIVE = { live: 'Live', connecting: 'Connecting', resting: 'Resting', lost: 'Reconnecting' } as const
 

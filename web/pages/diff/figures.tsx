@@ -1,6 +1,6 @@
 import type { ReactNode } from 'react'
-import { money, span, tokens, total } from '../../data/format.ts'
 import type { TimelineRun } from '../../data/types.ts'
+import { money, span, tokens, total } from '../../words/format.ts'
 import type { Comparison } from './sides.ts'
 
 /** Five figures of the second run, and by how much they differ from the first. */

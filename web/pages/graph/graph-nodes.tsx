@@ -1,10 +1,10 @@
 import { BaseEdge, type Edge, type EdgeProps, Handle, type Node, type NodeProps, Position } from '@xyflow/react'
 import type { ReactNode } from 'react'
 import { Shape } from '../../parts/state.tsx'
-import type { FrameFacts, NodeFacts, RouteFacts } from './shapes.ts'
+import type { CallFacts, FrameFacts, RouteFacts } from './shapes.ts'
 
 /** One node: its state, its name, one line. Earlier versions stand behind it. */
-function CallNode({ data, selected }: NodeProps<Node<NodeFacts, 'call'>>): ReactNode {
+function CallNode({ data, selected }: NodeProps<Node<CallFacts, 'call'>>): ReactNode {
   return (
     <div
       className={`gnode gnode-${data.state} ${selected ? 'gnode-on' : ''} ${data.versions > 1 ? 'gnode-stack' : ''}`}

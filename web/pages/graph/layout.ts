@@ -2,7 +2,7 @@
 // one depth below each other. So the line to a child passes only the space between two depths.
 
 import { Graph, layout } from '@dagrejs/dagre'
-import { type ColumnPlace, type ColumnShape, type Layout, NODE, type Place } from './places.ts'
+import { type Area, type ColumnShape, type Layout, NODE, type Point } from './places.ts'
 
 const GAP = { rank: 34, node: 20, depth: 68, column: 24 }
 const PAD = { x: 16, top: 52, bottom: 20 }
@@ -21,7 +21,7 @@ export function layoutColumns(shapes: readonly ColumnShape[]): Layout {
 }
 
 interface Inside {
-  readonly nodes: Readonly<Record<string, Place>>
+  readonly nodes: Readonly<Record<string, Point>>
   readonly width: number
   readonly height: number
 }
@@ -35,7 +35,7 @@ function layoutColumn({ nodes, edges }: ColumnShape): Inside {
   for (const id of nodes) graph.setNode(id, { ...NODE })
   for (const { from, to } of edges) graph.setEdge(from, to)
   layout(graph)
-  const placed = nodes.map((id) => [id, graph.node(id) as Place] as const)
+  const placed = nodes.map((id) => [id, graph.node(id) as Point] as const)
   const width = Math.max(NODE.width, ...placed.map(([, { x }]) => x + NODE.width / 2))
   const height = Math.max(0, ...placed.map(([, { y }]) => y + NODE.height / 2))
   return {
@@ -74,14 +74,14 @@ function leftsOf(depths: readonly number[], insides: readonly Inside[]): readonl
 }
 
 /** A node in the whole graph, and whether nothing stands to the right of it in its row. */
-interface Spot extends Place {
+interface Spot extends Point {
   readonly isLast: boolean
 }
 
 /** Places column after column. */
 class Placing {
-  private readonly columns: Record<string, ColumnPlace> = {}
-  private readonly nodes: Record<string, Place> = {}
+  private readonly columns: Record<string, Area> = {}
+  private readonly nodes: Record<string, Point> = {}
   private readonly routes: Record<string, string> = {}
   private readonly spots = new Map<string, Spot>()
   private readonly lefts: readonly number[]
@@ -110,7 +110,7 @@ class Placing {
     if (start !== undefined && end !== undefined) this.routes[id] = this.route(start, end, depth)
   }
 
-  private addNodes({ nodes }: Inside, column: Place): void {
+  private addNodes({ nodes }: Inside, column: Point): void {
     const ends = new Map<number, number>()
     for (const { x, y } of Object.values(nodes)) ends.set(y, Math.max(x, ends.get(y) ?? 0))
     for (const [id, place] of Object.entries(nodes)) {
@@ -120,7 +120,7 @@ class Placing {
   }
 
   /** From the right of a node, below those beside it, through the space before the next depth, to the child. */
-  private route(start: Spot, end: Place, depth: number): string {
+  private route(start: Spot, end: Point, depth: number): string {
     const line = this.lines[depth] ?? 0
     this.lines[depth] = line + 1
     const channel = (this.lefts[depth] ?? 0) - GAP.depth + 20 + (line % LINES.across) * LINES.apart

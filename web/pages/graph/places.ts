@@ -10,20 +10,20 @@ export interface ColumnShape {
   readonly from: string | null
 }
 
-export interface Place {
+export interface Point {
   readonly x: number
   readonly y: number
 }
 
-export interface ColumnPlace extends Place {
+export interface Area extends Point {
   readonly width: number
   readonly height: number
 }
 
 export interface Layout {
-  readonly columns: Readonly<Record<string, ColumnPlace>>
+  readonly columns: Readonly<Record<string, Area>>
   /** By node, inside of its column. */
-  readonly nodes: Readonly<Record<string, Place>>
+  readonly nodes: Readonly<Record<string, Point>>
   /** By column: the line from the node that began it, as an SVG path. */
   readonly routes: Readonly<Record<string, string>>
 }

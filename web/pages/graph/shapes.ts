@@ -1,13 +1,13 @@
 // What the graph draws: frames of columns, nodes in them, and lines.
 
 import { type Edge, MarkerType, type Node } from '@xyflow/react'
-import { span, tokens } from '../../data/format.ts'
-import type { Shown } from '../../data/shown.ts'
 import type { GraphNode } from '../../data/types.ts'
+import { span, tokens } from '../../words/format.ts'
+import type { Shown } from '../../words/shown.ts'
 import type { Column } from './columns.ts'
 import { type Layout, NODE } from './places.ts'
 
-export interface NodeFacts extends Record<string, unknown> {
+export interface CallFacts extends Record<string, unknown> {
   readonly state: Shown
   readonly name: string
   readonly line: string
@@ -21,7 +21,7 @@ export interface FrameFacts extends Record<string, unknown> {
   readonly isFork: boolean
 }
 
-export type DrawnNode = Node<NodeFacts, 'call'> | Node<FrameFacts, 'frame'>
+export type DrawnNode = Node<CallFacts, 'call'> | Node<FrameFacts, 'frame'>
 
 export function drawNodes(columns: readonly Column[], layout: Layout): DrawnNode[] {
   return columns.flatMap((column) => {
@@ -55,7 +55,7 @@ function drawNode(node: GraphNode, column: Column, layout: Layout): DrawnNode {
   }
 }
 
-function factsOf(node: GraphNode, { agent, nodes, versions }: Column): NodeFacts {
+function factsOf(node: GraphNode, { agent, nodes, versions }: Column): CallFacts {
   const calls = nodes.filter(({ kind }) => kind === 'agent_message')
   return {
     state: shownGraphNode(node),

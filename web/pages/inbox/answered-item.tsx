@@ -2,15 +2,15 @@
 
 import { type ReactNode, useEffect, useRef, useState } from 'react'
 import { client } from '../../data/client.ts'
-import { exactText, shortText } from '../../data/exact.ts'
-import { clock } from '../../data/format.ts'
 import { useRequest } from '../../data/request.ts'
-import { pathOfRun } from '../../data/router.ts'
 import type { InboxItem } from '../../data/types.ts'
 import { wantedOf } from '../../panes/ask/facts.ts'
 import { AgentPath } from '../../parts/figures.tsx'
 import { Link } from '../../parts/link.tsx'
 import { Shape } from '../../parts/state.tsx'
+import { pathOfRun } from '../../window/router.ts'
+import { exactText, shortText } from '../../words/exact.ts'
+import { clock } from '../../words/format.ts'
 
 type Asking = Extract<InboxItem, { readonly type: 'approval' | 'question' }>
 

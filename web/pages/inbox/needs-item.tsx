@@ -1,16 +1,10 @@
 // One thing that needs a person: what it is, since when, and the buttons that help.
 
 import { type ReactNode, useState } from 'react'
-import { putAway } from '../../data/away.ts'
-import { exactText, shortText } from '../../data/exact.ts'
 import { useConnection } from '../../data/feed.ts'
-import { moment, shortId } from '../../data/format.ts'
 import { reload } from '../../data/request.ts'
 import { retryRun } from '../../data/retry.ts'
-import { pathOfRun } from '../../data/router.ts'
 import { useMay } from '../../data/server.ts'
-import { shownItem, statusWords } from '../../data/shown.ts'
-import { useTask } from '../../data/task.ts'
 import type { InboxItem } from '../../data/types.ts'
 import { ApprovalCard, Wanted } from '../../panes/ask/approval-card.tsx'
 import { CallText, useShownCall } from '../../panes/ask/arguments.tsx'
@@ -21,6 +15,12 @@ import { Button, copy } from '../../parts/button.tsx'
 import { AgentPath, Span } from '../../parts/figures.tsx'
 import { Link } from '../../parts/link.tsx'
 import { Shape } from '../../parts/state.tsx'
+import { useTask } from '../../parts/task.ts'
+import { putAway } from '../../window/away.ts'
+import { pathOfRun } from '../../window/router.ts'
+import { exactText, shortText } from '../../words/exact.ts'
+import { moment, shortId } from '../../words/format.ts'
+import { shownItem, statusWords } from '../../words/shown.ts'
 
 interface NeedsItemProps {
   readonly item: InboxItem

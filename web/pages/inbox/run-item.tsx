@@ -1,11 +1,7 @@
 import { type TreeState, treeOf } from 'legate/client'
 import { type ReactNode, useSyncExternalStore } from 'react'
-import { activityOf, answerLine, busiestRun, lastWords } from '../../data/activity.ts'
 import { client } from '../../data/client.ts'
-import { tokens, total } from '../../data/format.ts'
 import { useRequest } from '../../data/request.ts'
-import { pathOfRun } from '../../data/router.ts'
-import { type Shown, shownDeep, shownInfo, shownRun, shownStatus, statusWords, turnShown } from '../../data/shown.ts'
 import { useTree } from '../../data/tree.ts'
 import type { TreeStore } from '../../data/tree-store.ts'
 import type { RunInfo, RunTree } from '../../data/types.ts'
@@ -13,6 +9,10 @@ import { Money, Span } from '../../parts/figures.tsx'
 import { Link } from '../../parts/link.tsx'
 import { Crew, Shape } from '../../parts/state.tsx'
 import { titleOf } from '../../shell/sidebar.tsx'
+import { pathOfRun } from '../../window/router.ts'
+import { activityOf, answerLine, busiestRun, lastWords } from '../../words/activity.ts'
+import { tokens, total } from '../../words/format.ts'
+import { type Shown, shownDeep, shownInfo, shownRun, shownStatus, statusWords, turnShown } from '../../words/shown.ts'
 
 /** So many runs are followed word by word; the others show what the list knows. */
 const MOST_FOLLOWED = 10

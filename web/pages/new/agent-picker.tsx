@@ -1,7 +1,7 @@
 import { type ReactNode, useId } from 'react'
-import { initials } from '../../data/format.ts'
-import { navigate } from '../../data/router.ts'
 import type { AgentInfo } from '../../data/types.ts'
+import { navigate } from '../../window/router.ts'
+import { initials } from '../../words/format.ts'
 
 interface PickerProps {
   readonly agents: readonly AgentInfo[]

@@ -1,11 +1,11 @@
 import type { ReactNode } from 'react'
 import { client } from '../../data/client.ts'
-import { money, span, tokens } from '../../data/format.ts'
 import { useRequest } from '../../data/request.ts'
 import type { AgentInfo, Explanation } from '../../data/types.ts'
 import { Icon } from '../../parts/icon.tsx'
 import { Shape } from '../../parts/state.tsx'
 import { ProblemNote } from '../../parts/states.tsx'
+import { money, span, tokens } from '../../words/format.ts'
 
 /** More than these are not asked for one by one. */
 const MOST_ASKED = 24

@@ -24,9 +24,9 @@ export interface Field {
 }
 
 /** What a person typed, ticked or chose. */
-export type Entry = string | boolean | readonly string[]
+export type FieldValue = string | boolean | readonly string[]
 
-export type Entries = Readonly<Record<string, Entry>>
+export type FieldValues = Readonly<Record<string, FieldValue>>
 
 /** The input, or what is wrong with each field by its name. */
 export type ReadForm = { readonly input: unknown } | { readonly errors: Readonly<Record<string, string>> }
@@ -82,12 +82,12 @@ function labelOf(name: string): string {
 }
 
 /** The entries that a form begins with: the defaults of the schema. */
-export function firstEntries(schema: Schema | null, fields: readonly Field[]): Entries {
+export function firstEntries(schema: Schema | null, fields: readonly Field[]): FieldValues {
   const properties = asSchema(schema?.['properties']) ?? {}
   return Object.fromEntries(fields.map((field) => [field.name, firstEntry(field, asSchema(properties[field.name]))]))
 }
 
-function firstEntry({ kind, choices, isOptional }: Field, schema: Schema | null): Entry {
+function firstEntry({ kind, choices, isOptional }: Field, schema: Schema | null): FieldValue {
   const usual = schema?.['default']
   if (kind === 'flag') return usual === true
   if (kind === 'choices') return asList(usual)
@@ -96,7 +96,7 @@ function firstEntry({ kind, choices, isOptional }: Field, schema: Schema | null)
 }
 
 /** Reads the entries of all fields. Optional ones that are empty are left out. */
-export function readForm(fields: readonly Field[], entries: Entries): ReadForm {
+export function readForm(fields: readonly Field[], entries: FieldValues): ReadForm {
   const input: Record<string, unknown> = {}
   const errors: Record<string, string> = {}
   for (const field of fields) {
@@ -110,7 +110,7 @@ export function readForm(fields: readonly Field[], entries: Entries): ReadForm {
 
 type ReadEntry = { readonly value: unknown } | { readonly error: string }
 
-function readEntry(field: Field, entry: Entry): ReadEntry {
+function readEntry(field: Field, entry: FieldValue): ReadEntry {
   if (typeof entry !== 'string') return { value: entry }
   if (entry.trim() === '') return field.isOptional ? { value: undefined } : { error: 'This is needed' }
   if (field.kind === 'number') return readNumber(field, entry)

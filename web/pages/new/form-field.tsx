@@ -1,12 +1,12 @@
 import { type ReactNode, useId } from 'react'
 import { Icon } from '../../parts/icon.tsx'
-import type { Entry, Field } from './fields.ts'
+import type { Field, FieldValue } from './fields.ts'
 
 interface FieldProps {
   readonly field: Field
-  readonly entry: Entry
+  readonly entry: FieldValue
   readonly error: string | undefined
-  readonly onChange: (entry: Entry) => void
+  readonly onChange: (entry: FieldValue) => void
 }
 
 /** One field of the form, with its name, its hint and what is wrong with it. */

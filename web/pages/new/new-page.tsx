@@ -4,16 +4,16 @@ import { type FormEvent, type KeyboardEvent, type ReactNode, useId, useMemo, use
 import { client } from '../../data/client.ts'
 import { useConnection } from '../../data/feed.ts'
 import { useRequest } from '../../data/request.ts'
-import { navigate, pathOfRun } from '../../data/router.ts'
 import { useMay } from '../../data/server.ts'
-import { useTask } from '../../data/task.ts'
 import type { AgentInfo } from '../../data/types.ts'
 import { Button } from '../../parts/button.tsx'
 import { Chevron, Hero, Problem, ProblemNote, SkeletonPage } from '../../parts/states.tsx'
+import { useTask } from '../../parts/task.ts'
+import { navigate, pathOfRun } from '../../window/router.ts'
 import '../../styles/new.css'
 import { AgentPicker } from './agent-picker.tsx'
 import { BeforeStart } from './before-start.tsx'
-import { type Entries, type Field, fieldsOf, firstEntries, readForm } from './fields.ts'
+import { type Field, type FieldValues, fieldsOf, firstEntries, readForm } from './fields.ts'
 import { FormField } from './form-field.tsx'
 
 export function NewPage({ agent }: { readonly agent: string | null }): ReactNode {
@@ -64,7 +64,7 @@ const LIMITS: readonly Field[] = [
 ].map((field) => ({ hint: null, isOptional: true, choices: [], isWhole: false, ...field }) as Field)
 
 interface Draft {
-  readonly entries: Entries
+  readonly entries: FieldValues
   readonly errors: Readonly<Record<string, string>>
 }
 

@@ -1,10 +1,10 @@
 import type { ReactNode } from 'react'
 import { client } from '../../data/client.ts'
-import { useNow } from '../../data/clock.ts'
-import { listOf, span, spanSoFar } from '../../data/format.ts'
 import { useRequest } from '../../data/request.ts'
 import type { ProcessInfo } from '../../data/types.ts'
 import { Shape } from '../../parts/state.tsx'
+import { useNow } from '../../window/clock.ts'
+import { listOf, span, spanSoFar } from '../../words/format.ts'
 import { Card, Table } from './card.tsx'
 
 const HEADS = ['Process', 'Agents it has', '#Steps now', 'Up', 'Last heard']

@@ -1,7 +1,7 @@
 import type { ReactNode } from 'react'
 import { useInboxItems, useOpenRuns } from '../../data/server.ts'
-import { type Shown, shownInfo, shownItem } from '../../data/shown.ts'
 import { Shape } from '../../parts/state.tsx'
+import { type Shown, shownInfo, shownItem } from '../../words/shown.ts'
 import { Card } from './card.tsx'
 
 const LINES: readonly (readonly [Shown, string])[] = [

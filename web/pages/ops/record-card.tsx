@@ -1,13 +1,13 @@
 import { type ReactNode, useState } from 'react'
 import { client } from '../../data/client.ts'
-import { useNow } from '../../data/clock.ts'
-import { count, span } from '../../data/format.ts'
 import { useMay } from '../../data/server.ts'
-import { useTask } from '../../data/task.ts'
 import type { AuditReport } from '../../data/types.ts'
 import { Button } from '../../parts/button.tsx'
 import { Icon } from '../../parts/icon.tsx'
 import { Shape } from '../../parts/state.tsx'
+import { useTask } from '../../parts/task.ts'
+import { useNow } from '../../window/clock.ts'
+import { count, span } from '../../words/format.ts'
 import { Card } from './card.tsx'
 
 interface Verified {

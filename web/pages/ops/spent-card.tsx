@@ -1,7 +1,7 @@
 import { type ReactNode, useState } from 'react'
 import { client } from '../../data/client.ts'
-import { count, listOf, modelName, money, tokens } from '../../data/format.ts'
 import { useRequest } from '../../data/request.ts'
+import { count, listOf, modelName, money, tokens } from '../../words/format.ts'
 import { Card } from './card.tsx'
 import { axisMarks, chartOf, type DayRow, lastDays, type SpentBar, type SpentChart, type Unit } from './spent.ts'
 

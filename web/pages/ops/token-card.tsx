@@ -1,13 +1,13 @@
 import { type ReactNode, useState } from 'react'
 import { client } from '../../data/client.ts'
-import { exactText } from '../../data/exact.ts'
-import { listOf, moment } from '../../data/format.ts'
 import { reload, useRequest } from '../../data/request.ts'
 import { useServerInfo } from '../../data/server.ts'
-import { useTask } from '../../data/task.ts'
 import type { ServerInfo, TokenInfo } from '../../data/types.ts'
 import { Button, copy } from '../../parts/button.tsx'
 import { Sheet } from '../../parts/dialog.tsx'
+import { useTask } from '../../parts/task.ts'
+import { exactText } from '../../words/exact.ts'
+import { listOf, moment } from '../../words/format.ts'
 import { Card, Table } from './card.tsx'
 
 /** The tokens that one may see. A new one may at most what ours may. */

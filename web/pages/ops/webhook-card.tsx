@@ -1,7 +1,7 @@
 import type { ReactNode } from 'react'
 import { client } from '../../data/client.ts'
-import { moment } from '../../data/format.ts'
 import { useRequest } from '../../data/request.ts'
+import { moment } from '../../words/format.ts'
 import { Card, Table } from './card.tsx'
 
 interface Webhook {

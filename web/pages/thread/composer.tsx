@@ -2,12 +2,12 @@ import { type KeyboardEvent, type ReactNode, useLayoutEffect, useRef, useState }
 import { client } from '../../data/client.ts'
 import { useConnection } from '../../data/feed.ts'
 import { useMay } from '../../data/server.ts'
-import { useTask } from '../../data/task.ts'
 import { useConversationTree, useTreeSource } from '../../data/tree.ts'
 import type { ConversationAnswer } from '../../data/types.ts'
 import { Button } from '../../parts/button.tsx'
 import { Icon } from '../../parts/icon.tsx'
 import { Menu } from '../../parts/menu.tsx'
+import { useTask } from '../../parts/task.ts'
 
 type Order = 'queue' | 'restart'
 

@@ -1,9 +1,9 @@
 import type { ReactNode } from 'react'
-import { shortId } from '../../data/format.ts'
-import { pathOfRun } from '../../data/router.ts'
 import { useConversationTree, useOfTree } from '../../data/tree.ts'
 import type { ConversationAnswer, ConversationTree } from '../../data/types.ts'
 import { Link } from '../../parts/link.tsx'
+import { pathOfRun } from '../../window/router.ts'
+import { shortId } from '../../words/format.ts'
 
 /** The lanes of a conversation, as tabs; nothing where there is one. */
 export function LaneTabs({ conversation }: { readonly conversation: ConversationAnswer }): ReactNode {

@@ -1,11 +1,11 @@
 import { approvalsOf, questionsOf } from 'legate/client'
 import { type ReactNode, useEffect, useState } from 'react'
-import { navigate, pathOfRun } from '../../data/router.ts'
 import { useOfTree } from '../../data/tree.ts'
 import { wantedOf } from '../../panes/ask/facts.ts'
 import { Button } from '../../parts/button.tsx'
 import { Shape } from '../../parts/state.tsx'
-import { useThread } from './thread-state.ts'
+import { navigate, pathOfRun } from '../../window/router.ts'
+import { useThread } from './state/thread-state.ts'
 
 /** On small screens: the next thing that needs you, unless it, or the line above, is in sight. */
 export function NextBar(): ReactNode {

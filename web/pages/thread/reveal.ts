@@ -2,10 +2,10 @@
 
 import { nodesOf, type TreeState } from 'legate/client'
 import { useEffect, useRef } from 'react'
-import { navigate, pathOfRun, usePlace } from '../../data/router.ts'
-import { focusRow } from '../../data/rows.ts'
 import { useOfTree, useTreeSource } from '../../data/tree.ts'
-import { useThread } from './thread-state.ts'
+import { navigate, pathOfRun, usePlace } from '../../window/router.ts'
+import { focusRow } from '../../window/rows.ts'
+import { useThread } from './state/thread-state.ts'
 
 /** How to show a node or a run. */
 interface Way {

@@ -1,8 +1,8 @@
-import { calm } from '../../data/exact.ts'
-import { count, span, tokens, total } from '../../data/format.ts'
-import { jsonText } from '../../data/json-text.ts'
-import { outcomeWords, statusWords } from '../../data/shown.ts'
 import type { DurableEvent, Status } from '../../data/types.ts'
+import { calm } from '../../words/exact.ts'
+import { count, span, tokens, total } from '../../words/format.ts'
+import { jsonText } from '../../words/json-text.ts'
+import { outcomeWords, statusWords } from '../../words/shown.ts'
 
 const MOST = 160
 

@@ -1,8 +1,8 @@
 // The flame graph: where time, tokens or dollars went. The width of a box is its share of the run.
 
 import type { ReactNode } from 'react'
-import { money, span, tokens } from '../../data/format.ts'
-import { hrefOf, navigate, pathOfRun } from '../../data/router.ts'
+import { hrefOf, navigate, pathOfRun } from '../../window/router.ts'
+import { money, span, tokens } from '../../words/format.ts'
 import { type Box, depthOf, type Metric } from './flame.ts'
 import type { Reading } from './readout.tsx'
 import { isHatched, KINDS } from './timeline.tsx'

@@ -1,8 +1,8 @@
 import type { ReactNode } from 'react'
-import { clock } from '../../data/format.ts'
-import { pathOfRun } from '../../data/router.ts'
 import type { DurableEvent } from '../../data/types.ts'
 import { Link } from '../../parts/link.tsx'
+import { pathOfRun } from '../../window/router.ts'
+import { clock } from '../../words/format.ts'
 import { eventWords } from './event-words.ts'
 
 const MOST_LINES = 14

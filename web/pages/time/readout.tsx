@@ -1,6 +1,6 @@
 import type { ReactNode } from 'react'
-import { pathOfRun } from '../../data/router.ts'
 import { Link } from '../../parts/link.tsx'
+import { pathOfRun } from '../../window/router.ts'
 
 /** What somebody points at, in words. */
 export interface Reading {

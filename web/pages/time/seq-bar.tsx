@@ -1,9 +1,9 @@
 // The slider over events: it drives everything on the page, and runs nothing.
 
 import { memo, type ReactNode, useEffect, useMemo, useState } from 'react'
-import { clock } from '../../data/format.ts'
 import type { DurableEvent } from '../../data/types.ts'
 import { Button, IconButton } from '../../parts/button.tsx'
+import { clock } from '../../words/format.ts'
 import { type Mark, markOf } from './event-words.ts'
 
 interface SeqBarProps {

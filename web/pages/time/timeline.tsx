@@ -1,13 +1,13 @@
 // The timeline: a row for each agent. Working is filled, waiting is hatched, tries stand side by side.
 
 import type { ReactNode } from 'react'
-import { clock, count, money, span } from '../../data/format.ts'
-import { pathOfRun } from '../../data/router.ts'
-import { shownRun } from '../../data/shown.ts'
 import { useConversationTree } from '../../data/tree.ts'
 import type { RunTree, Timeline as TimelineRun } from '../../data/types.ts'
 import { Link } from '../../parts/link.tsx'
 import { Shape } from '../../parts/state.tsx'
+import { pathOfRun } from '../../window/router.ts'
+import { clock, count, money, span } from '../../words/format.ts'
+import { shownRun } from '../../words/shown.ts'
 import { type Bar, type BarKind, type Row, rowsOf } from './bars.ts'
 import type { UsedBy } from './flame.ts'
 import type { Reading } from './readout.tsx'

@@ -1,9 +1,9 @@
 import { type ChangeEvent, type ReactNode, useId, useMemo, useState } from 'react'
-import { exactText, exactValue } from '../../data/exact.ts'
-import { type Folded, foldRows } from '../../data/fold.ts'
-import { count } from '../../data/format.ts'
 import { Button } from '../../parts/button.tsx'
 import { Pieces } from '../../parts/long-text.tsx'
+import { exactText, exactValue } from '../../words/exact.ts'
+import { type Folded, foldRows } from '../../words/fold.ts'
+import { count } from '../../words/format.ts'
 import { argumentRows, type FieldTexts, fieldText, rowName } from './facts.ts'
 
 /** A call in words, and how much of it is drawn. */

@@ -1,7 +1,7 @@
 // `.` leads from card to card; `a` and `d` answer the card that has the focus, and no other.
 
-import { isDeliberate, useKeys } from '../../data/keys.ts'
 import { say } from '../../parts/toast.tsx'
+import { isDeliberate, useKeys } from '../../window/keys.ts'
 
 const CARD = '[data-ask]'
 

@@ -1,9 +1,9 @@
 // What a card asks, wherever it comes from: the inbox lists it, or the tree tells of it.
 
 import type { TreeApproval, TreeQuestion } from 'legate/client'
-import { exactText, exactValue, isExact } from '../../data/exact.ts'
-import { jsonText } from '../../data/json-text.ts'
 import type { Approval, Question } from '../../data/types.ts'
+import { exactText, exactValue, isExact } from '../../words/exact.ts'
+import { jsonText } from '../../words/json-text.ts'
 
 /** A request that a person allows or denies. */
 export type ApprovalFacts = Pick<

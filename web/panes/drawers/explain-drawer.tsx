@@ -3,7 +3,6 @@
 import { type FormEvent, type ReactNode, useState } from 'react'
 import { client } from '../../data/client.ts'
 import { useRequest } from '../../data/request.ts'
-import type { Shown } from '../../data/shown.ts'
 import type { Explanation } from '../../data/types.ts'
 import { Button } from '../../parts/button.tsx'
 import { Drawer } from '../../parts/dialog.tsx'
@@ -11,6 +10,7 @@ import { AgentPath } from '../../parts/figures.tsx'
 import { Icon } from '../../parts/icon.tsx'
 import { Shape } from '../../parts/state.tsx'
 import { ProblemNote } from '../../parts/states.tsx'
+import type { Shown } from '../../words/shown.ts'
 
 interface ExplainDrawerProps {
   readonly nodeId: string

@@ -2,9 +2,6 @@
 
 import { type ReactNode, useState } from 'react'
 import { client } from '../../data/client.ts'
-import { pretty, textOf } from '../../data/content.ts'
-import { count, modelName } from '../../data/format.ts'
-import { jsonText } from '../../data/json-text.ts'
 import { useRequest } from '../../data/request.ts'
 import type { NodeAnswer, ShownRequest } from '../../data/types.ts'
 import { Drawer } from '../../parts/dialog.tsx'
@@ -12,6 +9,9 @@ import { AgentPath } from '../../parts/figures.tsx'
 import { Icon } from '../../parts/icon.tsx'
 import { LongPre } from '../../parts/long-text.tsx'
 import { ProblemNote } from '../../parts/states.tsx'
+import { pretty, textOf } from '../../words/content.ts'
+import { count, modelName } from '../../words/format.ts'
+import { jsonText } from '../../words/json-text.ts'
 
 interface SawDrawerProps {
   readonly nodeId: string

@@ -1,10 +1,10 @@
 import type { TreeNode } from 'legate/client'
 import { type FormEvent, type ReactNode, useState } from 'react'
 import { client } from '../../../data/client.ts'
-import { textOf } from '../../../data/content.ts'
-import { useTask } from '../../../data/task.ts'
 import { Button } from '../../../parts/button.tsx'
 import { Sheet } from '../../../parts/dialog.tsx'
+import { useTask } from '../../../parts/task.ts'
+import { textOf } from '../../../words/content.ts'
 
 interface EditDialogProps {
   readonly node: TreeNode

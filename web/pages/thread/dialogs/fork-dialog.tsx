@@ -1,12 +1,12 @@
 import type { TreeNode } from 'legate/client'
 import { type FormEvent, type ReactNode, useState } from 'react'
 import { client } from '../../../data/client.ts'
-import { count } from '../../../data/format.ts'
-import { navigate, pathOfRun } from '../../../data/router.ts'
-import { useTask } from '../../../data/task.ts'
 import { useRunTree } from '../../../data/tree.ts'
 import { Button } from '../../../parts/button.tsx'
 import { Sheet } from '../../../parts/dialog.tsx'
+import { useTask } from '../../../parts/task.ts'
+import { navigate, pathOfRun } from '../../../window/router.ts'
+import { count } from '../../../words/format.ts'
 
 interface ForkDialogProps {
   readonly node: TreeNode

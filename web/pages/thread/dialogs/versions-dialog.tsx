@@ -1,17 +1,17 @@
 import type { TreeNode } from 'legate/client'
 import { type ReactNode, useState } from 'react'
 import { client } from '../../../data/client.ts'
-import { textOf } from '../../../data/content.ts'
-import { clock } from '../../../data/format.ts'
-import { jsonText } from '../../../data/json-text.ts'
 import { useRequest } from '../../../data/request.ts'
 import { useMay } from '../../../data/server.ts'
-import { useTask } from '../../../data/task.ts'
 import type { NodeAnswer } from '../../../data/types.ts'
 import { Button, IconButton } from '../../../parts/button.tsx'
 import { Sheet } from '../../../parts/dialog.tsx'
 import { Prose } from '../../../parts/prose.tsx'
 import { ProblemNote } from '../../../parts/states.tsx'
+import { useTask } from '../../../parts/task.ts'
+import { textOf } from '../../../words/content.ts'
+import { clock } from '../../../words/format.ts'
+import { jsonText } from '../../../words/json-text.ts'
 
 interface VersionsDialogProps {
   readonly node: TreeNode

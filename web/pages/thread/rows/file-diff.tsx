@@ -1,6 +1,6 @@
 import type { ReactNode } from 'react'
 import { Icon } from '../../../parts/icon.tsx'
-import type { DiffLine, FileChange } from '../file-changes.ts'
+import type { DiffLine, FileChange } from '../state/file-changes.ts'
 
 const SIGNS: Readonly<Record<DiffLine['kind'], string>> = { same: '', add: '+', remove: '−' }
 const CLASSES: Readonly<Record<DiffLine['kind'], string>> = { same: '', add: 'add', remove: 'del' }

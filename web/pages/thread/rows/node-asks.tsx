@@ -1,8 +1,6 @@
 import type { TreeApproval, TreeAsked, TreeNode, TreeQuestion, TreeWord } from 'legate/client'
 import type { ReactNode } from 'react'
 import { client } from '../../../data/client.ts'
-import { exactText, shortText } from '../../../data/exact.ts'
-import { useStaying } from '../../../data/present.ts'
 import { useRequest } from '../../../data/request.ts'
 import { useOfTree, useTreeSource } from '../../../data/tree.ts'
 import { ApprovalCard } from '../../../panes/ask/approval-card.tsx'
@@ -14,6 +12,8 @@ import { Boundary } from '../../../parts/boundary.tsx'
 import { Clock } from '../../../parts/figures.tsx'
 import { Shape } from '../../../parts/state.tsx'
 import { ProblemNote } from '../../../parts/states.tsx'
+import { useStaying } from '../../../window/present.ts'
+import { exactText, shortText } from '../../../words/exact.ts'
 
 /** What a node asks of people, and what they said: the answer stands beside the question. */
 export function NodeAsks({ node }: { readonly node: TreeNode }): ReactNode {

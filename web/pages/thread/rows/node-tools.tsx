@@ -4,8 +4,8 @@ import { useMay } from '../../../data/server.ts'
 import { useTreeSource } from '../../../data/tree.ts'
 import { IconButton } from '../../../parts/button.tsx'
 import { Menu, type MenuItem } from '../../../parts/menu.tsx'
-import { copyNodeLink, type NodeActions, useNodeActions } from '../node-actions.ts'
-import { useThread } from '../thread-state.ts'
+import { copyNodeLink, type NodeActions, useNodeActions } from '../state/node-actions.ts'
+import { useThread } from '../state/thread-state.ts'
 
 const isTouch = matchMedia('(hover: none)').matches
 

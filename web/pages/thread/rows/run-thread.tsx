@@ -2,9 +2,9 @@
 
 import { type ReactNode, useCallback, useMemo, useRef } from 'react'
 import { useRunState, useTreeSource } from '../../../data/tree.ts'
-import { Chunks } from '../chunks.tsx'
-import { type Entries, type Entry, entriesOf, isAbout, NO_ENTRIES } from '../entries.ts'
+import { type Entries, type Entry, entriesOf, isAbout, NO_ENTRIES } from '../state/entries.ts'
 import { CallRow } from './call-row.tsx'
+import { Chunks } from './chunks.tsx'
 import { EntryRow } from './entry-row.tsx'
 
 interface RunThreadProps {

@@ -1,8 +1,8 @@
 import type { TreeNode } from 'legate/client'
 import type { ReactNode } from 'react'
-import { initials, listOf } from '../../../data/format.ts'
 import { useOfTree } from '../../../data/tree.ts'
 import { Shape } from '../../../parts/state.tsx'
+import { initials, listOf } from '../../../words/format.ts'
 
 interface WaitingLineProps {
   readonly node: TreeNode

@@ -5,9 +5,9 @@
 // - One part is drawn per frame, the nearest first: a press is answered before the next part.
 
 import { memo, type ReactNode, useEffect, useLayoutEffect, useRef, useState } from 'react'
-import { useCell } from '../../data/cell.ts'
+import { useCell } from '../../../window/cell.ts'
+import { useThread } from '../state/thread-state.ts'
 import { drawLater, forgetDrawing } from './draw-later.ts'
-import { useThread } from './thread-state.ts'
 
 interface ChunksProps<Item> {
   readonly items: readonly Item[]

@@ -1,7 +1,7 @@
 // Which of the nine states a run or a node is shown in, and how it ended, in words.
 
 import type { TreeNode } from 'legate/client'
-import type { InboxItem, OutcomeRecord, RunInfo, RunTree, Status, WaitingOn } from './types.ts'
+import type { InboxItem, OutcomeRecord, RunInfo, RunTree, Status, WaitingOn } from '../data/types.ts'
 
 export const SHOWN = {
   needs: 'Needs you',

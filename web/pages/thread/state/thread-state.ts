@@ -1,8 +1,8 @@
 // What the thread page remembers beside the tree: what is open, what somebody wants to see, which dialog is there.
 
 import { createContext, type ReactNode, useContext, useSyncExternalStore } from 'react'
-import { Cell } from '../../data/cell.ts'
-import type { UsageStats } from '../../data/types.ts'
+import type { UsageStats } from '../../../data/types.ts'
+import { Cell } from '../../../window/cell.ts'
 
 /** A dialog about a node. */
 export interface NodeDialog {

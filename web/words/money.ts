@@ -1,4 +1,4 @@
-import type { RunTree, UsageStats } from './types.ts'
+import type { RunTree, UsageStats } from '../data/types.ts'
 
 /** Dollars of a run and of all that it delegated; null where a price is unknown, undefined while it is asked for. */
 export function usdOfRun(run: RunTree, stats: UsageStats | undefined): number | null | undefined {

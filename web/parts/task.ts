@@ -1,7 +1,7 @@
 import { ClientError } from 'legate/client'
 import { useCallback, useState } from 'react'
-import { say } from '../parts/toast.tsx'
-import { messageOf } from './client.ts'
+import { messageOf } from '../data/client.ts'
+import { say } from './toast.tsx'
 
 /** Something that a person asked the server to do. */
 export interface Task {
