@@ -15,10 +15,8 @@ import { folderWith, refusalOf } from './support/folder.ts'
 
 // Agent files of AgentScope-Java 2, `workspace/subagents/*.md`. The facts are from agentscope-ai/agentscope-java:
 // `AgentSpecLoader` (the fields, `steps` before `maxIters` and 10 without both, the name is that of the file, an unknown
-// `workspace.mode` is `isolated`), `HarnessAgentBuilderSupport` (`skills` lists all that it may use) and
-// `docs/v2/en/docs/harness/subagent.md`. The files here are ours; they have the fields of files that people have: those of
-// its examples (data-explorer, report-writer, escalation-router, fact-checker), and six of other projects, with
-// `workspace` and `maxIters`, `display_name` and `skills`, a `name` beside that of the file, `variant` and an empty `tools`.
+// `workspace.mode` is `isolated`, a `workspace` that is no map means nothing), `HarnessAgentBuilderSupport` (`skills` lists all
+// that it may use) and `docs/v2/en/docs/harness/subagent.md`. The texts here are ours; `FOUND` has the fields of files that people have.
 
 const runtime = createRuntime({ model: scriptedModel([]) })
 afterAll(() => runtime.close())
@@ -34,7 +32,66 @@ async function verdictOf(file: AgentFile, request: string): Promise<string> {
   return (await runtime.explain(await recipeAgent(file, { grant: { use: EVERYTHING } }), request)).verdict
 }
 
+/** The fields of files in public repositories but for their descriptions, and what they come to. */
+const FOUND: readonly (readonly [of: string, fields: string, read: object])[] = [
+  [
+    'agentscope-ai/agentscope-java, agentscope-dataagent: data-explorer',
+    'maxIters: 30',
+    { budget: { modelCalls: 30 } },
+  ],
+  [
+    'agentscope-ai/agentscope-java, agentscope-dataagent: report-writer',
+    'maxIters: 25',
+    { budget: { modelCalls: 25 } },
+  ],
+  [
+    'agentscope-ai/agentscope-java, agentscope-paw: escalation-router',
+    'name: escalation-router\ntools: [read_file, grep_files, glob_files, session_search, session_history]',
+    { title: 'escalation-router', budget: { modelCalls: 10 }, grant: { deny: ['agent:*'] } },
+  ],
+  [
+    'agentscope-ai/agentscope-java, agentscope-paw: fact-checker',
+    'name: fact-checker\ntools: [read_file, grep_files, glob_files]',
+    { title: 'fact-checker', grant: { deny: ['agent:*'] } },
+  ],
+  [
+    'xyy631881-lab/agentscope-dataagent: data-agent',
+    'workspace:\n  mode: shared\nmodel: longcat\nmaxIters: 20\ntools: [filesystem, shell_execute, memory_search, memory_get, session_search]',
+    { model: 'longcat', budget: { modelCalls: 20 }, grant: { deny: ['agent:*'] } },
+  ],
+  [
+    'xyy631881-lab/agentscope-dataagent: test-echo',
+    'workspace:\n  mode: shared\ntools: [write_file]',
+    { budget: { modelCalls: 10 }, grant: { deny: ['agent:*'] }, notices: [] },
+  ],
+  ['xyy631881-lab/agentscope-dataagent: data-explorer', 'maxIters: 12', { budget: { modelCalls: 12 } }],
+  ['ningbingjian/learn-agentscope-demo, chapter 16: researcher', 'steps: 6', { budget: { modelCalls: 6 } }],
+  ['ningbingjian/learn-agentscope-demo, chapter 16: reviewer', 'steps: 6', { budget: { modelCalls: 6 }, grant: null }],
+  [
+    'ningbingjian/learn-agentscope-demo, chapter 21: researcher',
+    'steps: 6\nmode: subagent\nexpose_to_user: true',
+    { budget: { modelCalls: 6 }, isHidden: false },
+  ],
+  [
+    'ataskite/agentscope-demo, complaint-reviewer: roi-calculator',
+    'name: roi-calculator\nworkspace: "/home/ann/.agentscope/roi-calculator"',
+    { title: 'roi-calculator', unmet: [] },
+  ],
+  [
+    'ataskite/agentscope-demo, finance-intel-tracker: intel-collector',
+    'name: intel-collector\nworkspace: "/home/ann/.agentscope/finance-intel-tracker/agents/intel-collector"\nmodel: qwen-max',
+    { model: 'qwen-max', unmet: [] },
+  ],
+]
+
 describe('agent files of AgentScope-Java 2', () => {
+  test.each(FOUND)('of people are read: %s', async (_, fields, read) => {
+    const agent = await loadAgentFile(placed(fields))
+
+    expect(agent).toMatchObject({ dialect: 'agentscope', name: 'scout', instructions: 'Look.', ...read })
+    expect(agent.notices.filter(({ level }) => level === 'error')).toEqual([])
+  })
+
   test('every field that is known is read', async () => {
     const fields = [
       'workspace: { mode: shared }',

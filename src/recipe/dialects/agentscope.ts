@@ -64,12 +64,16 @@ export const agentscope: AgentDialect = {
   },
 }
 
-/** Reads the workspace. Here an agent shares that of its host; a file that asks for its own is not started. */
+/**
+ * Reads the workspace. Here an agent shares that of its host; a file that asks for its own is not started. A text, as files of
+ * people have it, means nothing to their program.
+ */
 function readWorkspace(draft: AgentFileDraft): void {
   draft.keep('workspace')
   const tree = draft.fields.get('workspace')
-  const entries = tree?.kind === 'map' ? tree.entries : new Map()
-  const mode = draft.fields.map('workspace')?.text('mode')?.toLowerCase()
+  const isMap = tree?.kind === 'map'
+  const entries = isMap ? tree.entries : new Map()
+  const mode = isMap ? draft.fields.map('workspace')?.text('mode')?.toLowerCase() : null
   if (entries.has('path')) draft.demand('workspace.path', 'workspace', 'a workspace that has its instructions')
   else if (mode == null) {
     const message = 'its program gives it a workspace of its own: here it works in that of its host'
