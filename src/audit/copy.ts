@@ -162,7 +162,7 @@ class Copy {
     } else if ((await this.from.head(rootId)) === undefined) {
       this.refuse(
         rootId,
-        'It was deleted since an earlier copy, after it went on. Delete it there, too: `legate forget`.',
+        `It was deleted since an earlier copy, after it went on. Delete it there, too: legate forget ${rootId}`,
       )
     }
   }

@@ -11,6 +11,7 @@
 
 import { createRequire } from 'node:module'
 import { CliError, EXIT } from './command/command.ts'
+import { setNextPlace, withPlaces } from './command/next-command.ts'
 import { helpText } from './commands/help.ts'
 import { COMMANDS } from './commands.ts'
 import { MissingId, readArgs } from './read-args.ts'
@@ -32,6 +33,7 @@ async function main(args: string[]): Promise<number> {
     if (read === 'help') return print(helpText(COMMANDS))
     if (read.wantsHelp) return print(helpText(COMMANDS, read.command.name))
     hideForeignWarnings()
+    setNextPlace(read.call)
     const run = await read.command.load()
     return await run(read.call)
   } catch (error) {
@@ -53,7 +55,7 @@ async function fail(error: unknown, args: readonly string[]): Promise<number> {
     const meant = error instanceof MissingId ? await candidates(error) : ''
     return complain(`${error.message}${more}${meant}`, error.exitCode)
   }
-  if (isOurs(error)) return complain(error.message, EXIT.other)
+  if (isOurs(error)) return complain(withPlaces(error.message), EXIT.other)
   return complain(error instanceof Error ? (error.stack ?? error.message) : String(error), EXIT.other)
 }
 

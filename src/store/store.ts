@@ -42,6 +42,11 @@ export interface Agenda {
 /** Where graphs are kept. Reads see every commit that was acknowledged before them. */
 export interface Store extends StoreReader {
   readonly name: string
+  /**
+   * How another program names the same rows: the path of a file or folder, or the address of a database without its password.
+   * Missing where no other program can.
+   */
+  readonly address?: string
   /** True where other processes may open the same rows. Then running nodes also write their streams. */
   readonly shared: boolean
   /** True where it refuses every commit: a process can only look at it. */

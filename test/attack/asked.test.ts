@@ -55,7 +55,7 @@ const textsOf = (of: Parameters<typeof permissionOf>[1]): string =>
 const DOORS: readonly (readonly [door: string, shown: string])[] = [
   ['the terminal', askedText(asked)],
   ['an editor', textsOf(asked)],
-  ['a form of MCP', askText({ kind: 'approval', of: asked })],
+  ['a form of MCP', askText({ kind: 'approval', of: asked }, '')],
   ['a task of A2A', String(askParts([{ kind: 'approval', of: asked }])[0]?.text)],
 ]
 
@@ -99,7 +99,7 @@ test('a server to start is shown in an editor with its whole command line', () =
 
 test('a form of MCP words questions without invisible characters, and lets lines stand', () => {
   const of = { ...asked, text: 'Which\ncolour\u202e?', to: 'person' as const }
-  const [form] = Object.values(inputRequests([{ kind: 'question', of }], false))
+  const [form] = Object.values(inputRequests([{ kind: 'question', of }], { mayAlways: false, notWhole: '' }))
   expect(form).toMatchObject({ params: { message: 'lead > writer\\u202e asks: Which\ncolour\\u202e?' } })
 })
 

@@ -78,6 +78,8 @@ function shape(text: string): string {
   }
   return (
     text
+      // What leads to the server, or stands for its store.
+      .replaceAll(/ --server \S+(?: --token TOKEN)?| --store STORE-OF-SERVER/g, '')
       .replaceAll(/(?:Continue|Follow it) with: legate .*|(?<=waits for an input: ).*/g, 'NEXT')
       .replaceAll(/\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b/g, named)
       .replaceAll(/\b(?=[0-9a-f]*\d)[0-9a-f]{8}\b/g, named)
@@ -228,7 +230,7 @@ it('commands that answer or change something', { timeout: 120_000 }, async () =>
     said.set(line, remote.stdout)
   }
   // The next step is one that the server takes, and its token is not printed.
-  const follow = new RegExp(` Follow it with: legate log -f \\w{8} --server ${server.base}\n$`)
+  const follow = new RegExp(` Follow it with: legate log -f \\w{8} --server ${server.base} --token TOKEN\n$`)
   expect(said.get('edit @lead Other-words')).toMatch(follow)
   expect(said.get('retry @failing')).toMatch(follow)
   expect(said.get('fork @lead')).toMatch(/ It waits for an input: POST \/v1\/conversations\/[\w-]{36}\/messages\n$/)

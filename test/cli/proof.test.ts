@@ -163,7 +163,11 @@ describe('runs that are over', () => {
       place.run(['export', id, '--store', there]),
     ])
 
-    expect(byFile).toEqual({ code: 0, stderr: '', stdout: `Imported: ${id.slice(-8)}. legate show ${id.slice(-8)}\n` })
+    expect(byFile).toEqual({
+      code: 0,
+      stderr: '',
+      stdout: `Imported: ${id.slice(-8)}. legate show ${id.slice(-8)} --store ${there}\n`,
+    })
     expect(JSON.parse(byPipe.stdout)).toMatchObject({ runId: id })
     expect(audited.stdout).toContain('no errors')
     expect(again.stdout.split('\n').toSorted()).toEqual(exported.stdout.split('\n').toSorted())
@@ -204,7 +208,7 @@ test('an open run in an import is stopped and named with what it may do, until s
   const open = await place.run(['approvals', '--store', elsewhere])
 
   expect(told.stdout).toContain(`1 run of it was open:\n  careful ${id.slice(-8)} was stopped`)
-  expect(told.stdout).toContain(`To let one go on: legate resume ${id.slice(-8)}\n`)
+  expect(told.stdout).toContain(`To let one go on: legate resume ${id.slice(-8)} --store ${there}\n`)
   expect(ps.stdout).toMatch(/cancelled/)
   expect(JSON.parse(asJson.stdout)).toMatchObject({ goOn: true, open: [{ runId: id, agent: 'careful' }] })
   expect(open.stdout).toContain('wants  look')

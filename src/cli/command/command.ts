@@ -97,7 +97,7 @@ const TOKEN: Option = {
 export function optionsOf(command: CliCommand): readonly Option[] {
   return [
     ...command.options,
-    ...(STORELESS.includes(command.name) ? [] : [STORE]),
+    ...(isStoreless(command.name) ? [] : [STORE]),
     ...(isRemote(command.name) ? [SERVER, TOKEN] : []),
     { name: 'help', short: 'h', text: 'show this text' },
   ]
@@ -105,7 +105,12 @@ export function optionsOf(command: CliCommand): readonly Option[] {
 
 /** Tells whether a command can also use a server. */
 export function isRemote(name: string): boolean {
-  return !STORELESS.includes(name) && !LOCAL.includes(name)
+  return !isStoreless(name) && !LOCAL.includes(name)
+}
+
+/** Tells whether a command takes no store. */
+export function isStoreless(name: string): boolean {
+  return STORELESS.includes(name)
 }
 
 /** Commands that work on a store of this machine only. */

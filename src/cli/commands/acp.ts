@@ -1,12 +1,13 @@
 import { statSync } from 'node:fs'
 import { atThisMachine } from '../../doors/grant.ts'
 import { diskFiles } from '../../doors/tools.ts'
-import { type AnyAgent, createRuntime, InputError, type Principal, type Runtime } from '../../index.ts'
+import { type AnyAgent, createRuntime, InputError, type Principal, type Runtime, type Store } from '../../index.ts'
 import { serveAcp } from '../../surfaces/acp/index.ts'
 import { type Call, CliError, EXIT, textOption } from '../command/command.ts'
+import { legate, withPlaces } from '../command/next-command.ts'
 import { sessionFolder, sessionStore } from '../serve/folder-store.ts'
 import { loadOffered } from '../serve/offered-agents.ts'
-import { openOrMakeStore } from '../store/open-store.ts'
+import { nameStore, storeOf } from '../store/open-store.ts'
 import { oneLine } from '../terminal/clean.ts'
 import { continueWithoutReader } from '../terminal/output.ts'
 
@@ -20,7 +21,8 @@ const PERSON: Principal = atThisMachine({
 export async function acp(call: Call): Promise<number> {
   const { store: own, files: _, ...offered } = await loadOffered(call)
   const agent = chosen(offered.agents, textOption(call, 'agent'))
-  const store = own !== undefined && textOption(call, 'store') === undefined ? own : openOrMakeStore(call)
+  const store = storeOf(call, own)
+  nameStore(store)
   const runtimes = new Map<string, Runtime>()
   /** Each folder of the editor is the workspace of a runtime of its own, which works on the sessions of that folder. */
   const runtimeFor = async (folder: string) => {
@@ -36,7 +38,7 @@ export async function acp(call: Call): Promise<number> {
   const folderOf = async (id: string) => (await sessionFolder(store, id)) ?? null
   continueWithoutReader()
   try {
-    await Promise.race([serveAcp({ agent, runtimeFor, folderOf }), signalled()])
+    await Promise.race([serveAcp({ agent, runtimeFor, folderOf, commands: withPlaces }), signalled()])
     return EXIT.completed
   } finally {
     for (const runtime of runtimes.values()) await runtime.close()
@@ -51,7 +53,7 @@ function requireFolder(folder: string): void {
 }
 
 /** A store that several runtimes have: none of them closes it. */
-function shared(store: ReturnType<typeof openOrMakeStore>): typeof store {
+function shared(store: Store): Store {
   return { ...store, close: async () => undefined }
 }
 
@@ -60,7 +62,7 @@ function chosen(agents: readonly AnyAgent[], name: string | undefined): AnyAgent
   const [agent, other] = found
   if (agent !== undefined && other === undefined) return agent
   const names = agents.map((one) => oneLine(one.name)).join(', ')
-  if (agents.length === 0) throw new CliError('Name the agent: legate acp FILE, or --module FILE.', EXIT.usage)
+  if (agents.length === 0) throw new CliError(`Name the agent: ${legate('acp FILE')}, or --module FILE.`, EXIT.usage)
   const trouble = name === undefined ? '' : `There is no agent "${oneLine(name)}". `
   throw new CliError(`${trouble}Choose one with --agent: ${names}.`, EXIT.usage, { namesHelp: false })
 }

@@ -8,13 +8,14 @@ import { type AnyAgent, createRuntime, type Id, type Run, type Runtime, type Run
 import { ASSISTANT, chatAgent, isExit, type KnownNames, localReply, mentions } from '../chat/chat-agent.ts'
 import { ChatView, readMessage, showLastRounds } from '../chat/chat-view.ts'
 import { type Call, CliError, EXIT, listOption, textOption } from '../command/command.ts'
+import { legate, shellWord } from '../command/next-command.ts'
 import { callGrant } from '../definition/call-grant.ts'
 import { modelFor, provideSecrets } from '../definition/input.ts'
 import { compatOf, loadFor, refuseFileOptions, tellsProject } from '../definition/load.ts'
 import { type ModuleAgent, moduleAgentFor } from '../definition/module-agent.ts'
 import { printNotices } from '../definition/notices.ts'
 import { findConversation, shortId } from '../store/find-run.ts'
-import { openOrMakeStore, openStore } from '../store/open-store.ts'
+import { openStore, storeOf } from '../store/open-store.ts'
 import { oneLine } from '../terminal/clean.ts'
 import { note, writeExactly } from '../terminal/output.ts'
 import { cut } from '../terminal/width.ts'
@@ -22,7 +23,7 @@ import { viewFor } from '../watch/view.ts'
 import { codeOf, folderOf, modelNameOf } from '../watch/words.ts'
 import { InlineAsk, respondersFor } from '../worker/inline-ask.ts'
 import { type ScopedStore, scopedStore } from '../worker/scoped-store.ts'
-import { answerOf, reportFailure, shellWord, storeWords } from '../worker/verdict.ts'
+import { answerOf, reportFailure } from '../worker/verdict.ts'
 import { sendMessage, Worker } from '../worker/worker.ts'
 
 const PROMPT = '> '
@@ -56,7 +57,7 @@ function codedParts({ agent, options, file }: ModuleAgent): ChatParts {
   const { name, input, model } = agent
   if (input !== null) {
     throw new CliError(
-      `"${oneLine(name)}" takes JSON input with a schema and cannot chat: legate run ${oneLine(file)}.`,
+      `"${oneLine(name)}" takes JSON input with a schema and cannot chat: ${legate(`run ${oneLine(file)}`)}.`,
       EXIT.usage,
     )
   }
@@ -113,8 +114,7 @@ class ChatLoop {
   constructor(call: Call, parts: ChatParts) {
     this.call = call
     this.parts = parts
-    const own = textOption(call, 'store') === undefined ? parts.options?.store : undefined
-    const { store, knownAgents } = scopedStore(own ?? openOrMakeStore(call), this.trees)
+    const { store, knownAgents } = scopedStore(storeOf(call, parts.options?.store), this.trees)
     this.knownAgents = knownAgents
     const options = parts.options ?? {
       files: diskFiles({ workspace: parts.folder }),
@@ -215,7 +215,6 @@ class ChatLoop {
     const view = isLive
       ? new ChatView(runtime, call.env)
       : viewFor(runtime, { json: false, env: call.env, hint: '', isBeside: true })
-    const where = storeWords(textOption(call, 'store'))
     const worker = new Worker({
       desk: runtime,
       view,
@@ -223,7 +222,7 @@ class ChatLoop {
       lastSeqs: new Map(),
       askers: respondersFor(call, runtime, view),
       ended: (one) => reportFailure(runtime, one, () => 'your next message.'),
-      standstills: { where, goOn: () => this.continueCommand(run.conversationId) },
+      goOn: () => this.continueCommand(run.conversationId),
     })
     await worker.follow([run])
     const code = worker.end()
@@ -257,8 +256,7 @@ class ChatLoop {
     const agent = textOption(call, 'agent')
     const words = [...(named === undefined ? [] : [named]), ...(agent === undefined ? [] : ['--agent', agent])]
     const file = words.map((word) => ` ${oneLine(shellWord(word))}`).join('')
-    const where = storeWords(textOption(this.call, 'store'))
-    return `legate chat${file} --continue ${shortId(conversationId)}${where}`
+    return legate(`chat${file} --continue ${shortId(conversationId)}`)
   }
 }
 

@@ -1,12 +1,13 @@
 import { atThisMachine } from '../../doors/grant.ts'
 import { createRuntime, type Principal } from '../../index.ts'
 import { serveMcp, signingKey } from '../../surfaces/mcp/index.ts'
-import { type Call, CliError, EXIT, isSet, textOption } from '../command/command.ts'
+import { type Call, CliError, EXIT, isSet } from '../command/command.ts'
+import { legate, withPlaces } from '../command/next-command.ts'
 import { folderStore } from '../serve/folder-store.ts'
 import { loadOffered } from '../serve/offered-agents.ts'
 import { agentsWithoutModel } from '../serve/offered-models.ts'
 import { splitPrompts } from '../serve/offered-prompts.ts'
-import { openOrMakeStore } from '../store/open-store.ts'
+import { nameStore, storeOf } from '../store/open-store.ts'
 import { oneLine } from '../terminal/clean.ts'
 import { continueWithoutReader, note } from '../terminal/output.ts'
 
@@ -15,9 +16,10 @@ export async function mcp(call: Call): Promise<number> {
   const { prompts, words } = await splitPrompts(call)
   const { store: own, ...offered } = await loadOffered({ ...call, words })
   if (prompts.length + offered.agents.length === 0) {
-    throw new CliError('Name what to offer: legate mcp FILE, or --module FILE.', EXIT.usage)
+    throw new CliError(`Name what to offer: ${legate('mcp FILE')}, or --module FILE.`, EXIT.usage)
   }
-  const store = own !== undefined && textOption(call, 'store') === undefined ? own : openOrMakeStore(call)
+  const store = storeOf(call, own)
+  nameStore(store)
   const runtime = createRuntime({ ...offered, store: folderStore(store) })
   continueWithoutReader()
   try {
@@ -31,6 +33,7 @@ export async function mcp(call: Call): Promise<number> {
       prompts,
       manage: isSet(call, 'manage'),
       report: noteError,
+      commands: withPlaces,
     })
     await Promise.race([served, signalled()])
     return EXIT.completed

@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { localTokenFile } from '../../server/index.ts'
 import { type Call, CliError, EXIT, isSet } from '../command/command.ts'
+import { legate } from '../command/next-command.ts'
 import { openBrowser } from '../serve/open-browser.ts'
 import { type FoundServer, findServer, isLocalAddress, withToken, writeLeadingPage } from '../serve/serve-file.ts'
 import { findRunOrNode } from '../store/find-run.ts'
@@ -12,7 +13,7 @@ export async function open(call: Call): Promise<number> {
   const [ending] = call.words
   const server = findServer(shownStore(call), call.env)
   if (server === undefined) {
-    const message = 'No server of this store runs on this machine. Start one: legate serve.'
+    const message = `No server of this store runs on this machine. Start one: ${legate('serve')}.`
     throw new CliError(message, EXIT.other, { namesHelp: false })
   }
   const run =

@@ -2,10 +2,12 @@ import type { LegateClient } from '../../client/index.ts'
 import { EMPTY_AGENT_FILE } from '../../doors/recipe.ts'
 import type { Id } from '../../index.ts'
 import { type Call, CliError, EXIT, isSet, listOption, textOption } from '../command/command.ts'
+import { legate } from '../command/next-command.ts'
 import { callGrant } from '../definition/call-grant.ts'
 import { inputFor } from '../definition/input.ts'
 import { RemoteDesk } from '../desk/remote-desk.ts'
-import { asCliErrors, placeOfServer } from '../store/open-desk.ts'
+import { shortId } from '../store/find-run.ts'
+import { asCliErrors } from '../store/open-desk.ts'
 import { continueWithoutReader, writeExactly } from '../terminal/output.ts'
 import { viewFor } from '../watch/view.ts'
 import { respondersFor } from '../worker/inline-ask.ts'
@@ -28,7 +30,7 @@ export function runOnServer(call: Call, client: LegateClient): Promise<number> {
 const LOCAL_OPTIONS = ['model', 'module', 'agent', 'compat']
 
 function refuseLocalOptions(call: Call, name: string): void {
-  if (name === '') throw new CliError('missing NAME: legate run NAME [TEXT] --server URL.', EXIT.usage)
+  if (name === '') throw new CliError(`missing NAME: ${legate('run NAME [TEXT]')}.`, EXIT.usage)
   const given = LOCAL_OPTIONS.find((option) => textOption(call, option) !== undefined)
   const option = given ?? ['param', 'allow'].find((one) => listOption(call, one).length > 0)
   if (option === undefined) return
@@ -56,7 +58,7 @@ async function follow(call: Call, desk: RemoteDesk, runId: Id): Promise<number> 
     isBeside: true,
     isAllowed: isSet(call, 'yes'),
   })
-  const goOn = (id: Id) => `legate log -f ${id.slice(-8)} --server ${placeOfServer(call)}`
+  const goOn = (id: Id) => legate(`log -f ${shortId(id)}`)
   const worker = new Worker({
     desk,
     view,
@@ -64,7 +66,7 @@ async function follow(call: Call, desk: RemoteDesk, runId: Id): Promise<number> 
     lastSeqs: new Map(),
     askers: respondersFor(call, desk, view),
     ended: (one) => reportFailure(desk, one, goOn),
-    standstills: { where: ` --server ${placeOfServer(call)}`, goOn },
+    goOn,
     stopsAll: true,
   })
   continueWithoutReader()

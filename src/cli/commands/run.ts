@@ -3,13 +3,14 @@ import type { AgentFile } from '../../doors/recipe.ts'
 import { diskFiles } from '../../doors/tools.ts'
 import { type AnyAgent, createRuntime, type Id, type Json, type RuntimeOptions } from '../../index.ts'
 import { type Call, CliError, EXIT, isSet, textOption } from '../command/command.ts'
+import { legate } from '../command/next-command.ts'
 import { callGrant } from '../definition/call-grant.ts'
 import { inputFor, modelFor, parametersOf, provideSecrets } from '../definition/input.ts'
 import { agentOf, compatOf, loadFor, refuseFileOptions, tellsProject } from '../definition/load.ts'
 import { asAgentFile, type ModuleAgent, moduleAgentFor } from '../definition/module-agent.ts'
 import { printNotices } from '../definition/notices.ts'
 import { clientFor } from '../store/open-desk.ts'
-import { openOrMakeStore } from '../store/open-store.ts'
+import { storeOf } from '../store/open-store.ts'
 import { canAsk } from '../terminal/ask-line.ts'
 import { oneLine } from '../terminal/clean.ts'
 import { continueWithoutReader, writeExactly } from '../terminal/output.ts'
@@ -17,14 +18,7 @@ import { viewFor } from '../watch/view.ts'
 import { FollowedRuns } from '../worker/followed-runs.ts'
 import { respondersFor } from '../worker/inline-ask.ts'
 import { scopedStore } from '../worker/scoped-store.ts'
-import {
-  type ContinueCommand,
-  continueCommand,
-  lastAnswer,
-  printedAnswer,
-  reportFailure,
-  storeWords,
-} from '../worker/verdict.ts'
+import { type ContinueCommand, continueCommand, lastAnswer, printedAnswer, reportFailure } from '../worker/verdict.ts'
 import { Worker } from '../worker/worker.ts'
 
 /** Runs a recipe, an agent file or an agent of a module, shows its progress, and prints the answer. */
@@ -36,7 +30,7 @@ export async function run(call: Call): Promise<number> {
 }
 
 async function runFile(call: Call): Promise<number> {
-  if (call.words.length === 0) throw new CliError('missing FILE: legate run FILE [TEXT].', EXIT.usage)
+  if (call.words.length === 0) throw new CliError(`missing FILE: ${legate('run FILE [TEXT]')}.`, EXIT.usage)
   const compat = compatOf(call)
   const grant = callGrant(call)
   const definition = await loadFor(call)
@@ -51,7 +45,7 @@ async function runFile(call: Call): Promise<number> {
   const input = said === undefined ? await inputFor(definition, call) : said
   const options = { files: diskFiles({ workspace: process.cwd() }) }
   const prompt = input === definition.prompt ? promptLine(definition, call) : null
-  return work(call, { agent, input, options, prompt, again: continueCommand(undefined, textOption(call, 'store')) })
+  return work(call, { agent, input, options, prompt, again: continueCommand() })
 }
 
 /** Names the recipe instead of printing its prompt, which can be long; `explain` shows all of it. */
@@ -64,9 +58,9 @@ function promptLine({ title, name }: AgentFile, call: Call): string {
 async function runCoded(call: Call, coded: ModuleAgent): Promise<number> {
   refuseFileOptions(call)
   const { agent, options, file, words } = coded
-  if (words.length > 1) throw new CliError(`too many arguments: legate run ${oneLine(file)} TEXT.`, EXIT.usage)
+  if (words.length > 1) throw new CliError(`too many arguments: ${legate(`run ${oneLine(file)} TEXT`)}.`, EXIT.usage)
   const input = await inputFor(asAgentFile(coded), { ...call, words: [file, ...words] })
-  return work(call, { agent, input, options, prompt: null, again: continueCommand(file, textOption(call, 'store')) })
+  return work(call, { agent, input, options, prompt: null, again: continueCommand(file) })
 }
 
 /** A run that ended while the runtime closed has told so within this time. */
@@ -83,9 +77,7 @@ interface RunJob {
 
 async function work(call: Call, { agent, input, options, prompt, again }: RunJob): Promise<number> {
   const trees = new Set<Id>()
-  const named = textOption(call, 'store')
-  const own = named === undefined ? options.store : undefined
-  const { store, knownAgents } = scopedStore(own ?? openOrMakeStore(call), trees)
+  const { store, knownAgents } = scopedStore(storeOf(call, options.store), trees)
   const runtime = createRuntime({ ...options, store })
   const isJson = isSet(call, 'json')
   const view = viewFor(runtime, {
@@ -103,7 +95,7 @@ async function work(call: Call, { agent, input, options, prompt, again }: RunJob
     lastSeqs: new Map(),
     askers: respondersFor(call, runtime, view),
     ended: (one) => reportFailure(runtime, one, again),
-    standstills: { where: storeWords(named), goOn: again },
+    goOn: again,
   })
   continueWithoutReader()
   try {

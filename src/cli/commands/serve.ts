@@ -1,6 +1,7 @@
 import { createRuntime, type Runtime } from '../../index.ts'
 import { type AnsweredRequest, type ServeOptions, type Server, serve as serveRuntime } from '../../server/index.ts'
 import { type Call, EXIT, isSet, textOption } from '../command/command.ts'
+import { legate } from '../command/next-command.ts'
 import { exposedFiles } from '../serve/exposed-files.ts'
 import { folderStore } from '../serve/folder-store.ts'
 import { loadOffered, undecidedAgents } from '../serve/offered-agents.ts'
@@ -8,7 +9,7 @@ import { agentsWithoutModel } from '../serve/offered-models.ts'
 import { splitPrompts } from '../serve/offered-prompts.ts'
 import { type RunningServer, removeServeFile, withToken, writeServeFile } from '../serve/serve-file.ts'
 import { checkPlace, checkReach, listenError, readServeOptions, workersOf } from '../serve/serve-options.ts'
-import { noteIfSlow, openOrMakeStore, refuseQueue, shownStore } from '../store/open-store.ts'
+import { noteIfSlow, refuseQueue, shownStore, storeOf } from '../store/open-store.ts'
 import { duration } from '../terminal/amounts.ts'
 import { oneLine } from '../terminal/clean.ts'
 import { continueWithoutReader, note, write } from '../terminal/output.ts'
@@ -23,7 +24,7 @@ export async function serve(call: Call): Promise<number> {
   await checkPlace(options)
   const isOwn = own !== undefined && textOption(call, 'store') === undefined
   if (isOwn) refuseQueue(call)
-  const store = isOwn ? own : openOrMakeStore(call)
+  const store = storeOf(call, own)
   const runtime = createRuntime({
     ...offered,
     ...(isSet(call, 'trust-programs') ? { trustPrograms: true } : {}),
@@ -92,7 +93,7 @@ function tell(server: RunningServer, env: Call['env']): void {
   try {
     writeServeFile(server, env)
   } catch (error) {
-    note(`legate: legate open will not find this server: ${oneLine(messageOf(error))}`)
+    note(`legate: ${legate('open')} will not find this server: ${oneLine(messageOf(error))}`)
   }
 }
 

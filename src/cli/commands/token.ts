@@ -3,6 +3,7 @@ import { parseJson } from '../../base/json.ts'
 import { checkPrincipal, SCOPES, type Scope, type TokenInfo } from '../../doors/grant.ts'
 import type { Json, Principal } from '../../index.ts'
 import { type Call, CliError, EXIT, isSet, listOption, textOption } from '../command/command.ts'
+import { legate } from '../command/next-command.ts'
 import { oneToken } from '../desk/token-desk.ts'
 import { withTokens } from '../store/open-desk.ts'
 import { age, moment, plural } from '../terminal/amounts.ts'
@@ -19,7 +20,10 @@ export function token(call: Call): Promise<number> {
   const [what = '', ...rest] = call.words
   const act = ACTS[what]
   if (act !== undefined && rest.length === act.takes) return act.run(call, rest[0] ?? '')
-  throw new CliError('legate token add NAME, legate token list, or legate token revoke ID.', EXIT.usage)
+  throw new CliError(
+    `${legate('token add NAME')}, ${legate('token list')}, or ${legate('token revoke ID')}.`,
+    EXIT.usage,
+  )
 }
 
 interface TokenAct {
@@ -127,7 +131,7 @@ function list(call: Call): Promise<number> {
   return withTokens(call, 'read', async (tokens) => {
     const all = await tokens.list()
     if (isSet(call, 'json')) for (const one of all) await write(jsonLine(one))
-    else await write(all.length === 0 ? 'There are no tokens. Make one: legate token add NAME\n' : table(all))
+    else await write(all.length === 0 ? `There are no tokens. Make one: ${legate('token add NAME')}\n` : table(all))
     return EXIT.completed
   })
 }

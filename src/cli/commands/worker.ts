@@ -6,7 +6,7 @@ import { folderStore } from '../serve/folder-store.ts'
 import { loadOffered } from '../serve/offered-agents.ts'
 import { agentsWithoutModel } from '../serve/offered-models.ts'
 import { workersOf } from '../serve/serve-options.ts'
-import { noteIfSlow, openOrMakeStore, refuseQueue, shownStore } from '../store/open-store.ts'
+import { noteIfSlow, refuseQueue, shownStore, storeOf } from '../store/open-store.ts'
 import { oneLine } from '../terminal/clean.ts'
 import { continueWithoutReader, note, write } from '../terminal/output.ts'
 import { untilSignalled } from '../worker/signals.ts'
@@ -21,7 +21,7 @@ export async function worker(call: Call): Promise<number> {
   const chosen = chooseAgents(agents, named)
   const isOwn = own !== undefined && textOption(call, 'store') === undefined
   if (isOwn) refuseQueue(call)
-  const store = isOwn ? own : openOrMakeStore(call)
+  const store = storeOf(call, own)
   const { logger, lost } = watchStore(options.logger ?? stderrLogger)
   const runtime = createRuntime({
     ...options,

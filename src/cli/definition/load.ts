@@ -14,6 +14,7 @@ import {
 } from '../../doors/recipe.ts'
 import type { AnyAgent } from '../../index.ts'
 import { type Call, CliError, EXIT, isSet, listOption, textOption } from '../command/command.ts'
+import { legate } from '../command/next-command.ts'
 import { askLine, canAsk } from '../terminal/ask-line.ts'
 import { oneLine } from '../terminal/clean.ts'
 import { type CallGrant, rootGrant } from './call-grant.ts'
@@ -70,7 +71,10 @@ export async function definitionFile(word: string, env: NodeJS.ProcessEnv): Prom
 /** Refuses a file whose extension shows that it is not a recipe. */
 function readable(file: string): string {
   if (isModule(file)) {
-    throw new CliError(`${oneLine(file)} is a module: legate run and legate chat run its agents.`, EXIT.usage)
+    throw new CliError(
+      `${oneLine(file)} is a module: ${legate('run')} and ${legate('chat')} run its agents.`,
+      EXIT.usage,
+    )
   }
   const ending = path.extname(file)
   if (ending === '' || READ.test(file) || !existsSync(file) || statSync(file).isDirectory()) return file

@@ -5,6 +5,7 @@ import { fileURLToPath, pathToFileURL } from 'node:url'
 import { type AgentFile, EMPTY_AGENT_FILE } from '../../doors/recipe.ts'
 import { type AnyAgent, isAgent, type RuntimeOptions } from '../../index.ts'
 import { type Call, CliError, EXIT, textOption } from '../command/command.ts'
+import { legate } from '../command/next-command.ts'
 import { oneLine } from '../terminal/clean.ts'
 import { callGrant, ruledModule } from './call-grant.ts'
 import { modelFor } from './input.ts'
@@ -28,7 +29,7 @@ export async function moduleAgentFor(call: Call): Promise<ModuleAgent | undefine
   const [first = '', ...rest] = call.words
   if (named === undefined && !isModule(first)) {
     if (textOption(call, 'agent') === undefined) return undefined
-    throw new CliError('--agent is for a module: legate run agents.js --agent NAME.', EXIT.usage)
+    throw new CliError(`--agent is for a module: ${legate('run agents.js --agent NAME')}.`, EXIT.usage)
   }
   const file = named ?? first
   const { agents, ...options } = ruledModule(await loadModule(file), callGrant(call))

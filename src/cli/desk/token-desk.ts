@@ -3,6 +3,7 @@ import type { MadeToken, RevokedTokens, TokenInfo } from '../../doors/grant.ts'
 import type { Principal, Runtime } from '../../index.ts'
 import { LOCAL_PRINCIPAL, Tokens } from '../../server/index.ts'
 import { CliError, EXIT } from '../command/command.ts'
+import { legate } from '../command/next-command.ts'
 import { oneLine } from '../terminal/clean.ts'
 
 /** A token that a person asks for. */
@@ -66,7 +67,7 @@ export function oneToken(tokens: readonly TokenInfo[], typed: string): TokenInfo
   const found = wanted.length < LEAST_TYPED ? [] : tokens.filter(({ id }) => id.startsWith(wanted))
   const [first, ...others] = found
   if (first !== undefined && others.length === 0) return first
-  const how = 'legate token list shows them.'
+  const how = `${legate('token list')} shows them.`
   const what = first === undefined ? 'There is no token' : 'More than one token has an id that begins with'
   throw new CliError(`${what} ${oneLine(wanted)}. ${how}`, EXIT.usage, { namesHelp: false })
 }

@@ -6,6 +6,7 @@ import { ownFile } from '../../base/system/own-files.ts'
 import type { Store } from '../../index.ts'
 import { LOCAL_PRINCIPAL, type ServeOptions, Tokens } from '../../server/index.ts'
 import { type Call, CliError, EXIT, isSet, listOption, textOption } from '../command/command.ts'
+import { legate } from '../command/next-command.ts'
 import { oneLine } from '../terminal/clean.ts'
 
 const MOST_PORT = 65_535
@@ -109,7 +110,7 @@ export async function checkReach(options: ServeOptions, store: Store): Promise<v
   const { host, oidc } = options
   const tokens = await new Tokens(store.registry).list(LOCAL_PRINCIPAL)
   if (oidc !== undefined || tokens.some(({ principal }) => principal.id !== LOCAL_PRINCIPAL.id)) return
-  const how = 'Make a token first: legate token add NAME. Or give --oidc-issuer URL and --oidc-audience NAME'
+  const how = `Make a token first: ${legate('token add NAME')}. Or give --oidc-issuer URL and --oidc-audience NAME`
   throw new CliError(`${beyond(host)}, and nobody could prove who they are. ${how}.`, EXIT.usage)
 }
 

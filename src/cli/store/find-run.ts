@@ -8,6 +8,7 @@
 import { type Conversation, lookWith, type Node, type Tombstone, type TreeReader, type Turn } from '../../doors/rows.ts'
 import type { Id } from '../../index.ts'
 import { CliError, EXIT } from '../command/command.ts'
+import { legate } from '../command/next-command.ts'
 import type { DeskRows } from '../desk/desk.ts'
 import { age, moment } from '../terminal/amounts.ts'
 import { oneLine } from '../terminal/clean.ts'
@@ -68,7 +69,7 @@ async function runOf(store: DeskRows, ending: string, found: FoundIds): Promise<
   const lane = runs.size === 0 ? found.find(({ type }) => type === 'conversation') : undefined
   if (lane !== undefined) {
     const id = shortId(lane.id)
-    throw new CliError(`${id} has no run yet. Send a message: legate chat --continue ${id}`, EXIT.usage)
+    throw new CliError(`${id} has no run yet. Send a message: ${legate(`chat --continue ${id}`)}`, EXIT.usage)
   }
   return onlyMatch([...runs.values()], ending, ({ line }) => line).turn
 }
@@ -130,7 +131,7 @@ export function onlyMatch<T>(found: readonly T[], ending: string, lineFor: (one:
   const [first, ...others] = found
   const shown = oneLine(ending)
   if (first === undefined) {
-    throw new CliError(`No id here ends in "${shown}". legate ps --all lists the runs.`, EXIT.usage)
+    throw new CliError(`No id here ends in "${shown}". ${legate('ps --all')} lists the runs.`, EXIT.usage)
   }
   if (others.length === 0) return first
   const lines = found.map((one) => `\n  ${lineFor(one)}`).join('')

@@ -7,6 +7,7 @@
 
 import { ClientError, connect, type LegateClient } from '../../client/index.ts'
 import { type Call, CliError, EXIT, textOption } from '../command/command.ts'
+import { withPlaces } from '../command/next-command.ts'
 import type { Desk } from '../desk/desk.ts'
 import { RemoteDesk } from '../desk/remote-desk.ts'
 import { socketFetch } from '../desk/socket-fetch.ts'
@@ -33,17 +34,12 @@ export function withTokens<T>(call: Call, use: Use, act: (tokens: TokenDesk) => 
 export function serverOf(call: Call): string | undefined {
   const named = textOption(call, 'server')
   const store = textOption(call, 'store')
-  if (named === '') throw new CliError('--server is empty: give the address that legate serve printed.', EXIT.usage)
+  if (named === '') throw new CliError('--server is empty: give the address that the server printed.', EXIT.usage)
   if (named !== undefined && store !== undefined) {
     throw new CliError('--server and --store name two places: give one of them.', EXIT.usage)
   }
   const usual = call.env['LEGATE_SERVER'] ?? ''
   return named ?? (store === undefined && usual !== '' ? usual : undefined)
-}
-
-/** The address of that server without its token, for commands that are shown. */
-export function placeOfServer(call: Call): string {
-  return (serverOf(call) ?? '').replace(/\/?#.*$/, '')
 }
 
 /** The client of the server that a command was told to use; undefined: it uses the store. */
@@ -81,9 +77,9 @@ export async function asCliErrors<T>(act: () => Promise<T>): Promise<T> {
     if (!(error instanceof ClientError)) throw error
     const { message, status, advice } = error
     if (status === 401) throw new CliError(message.includes('expired') ? message : NO_TOKEN)
-    throw new CliError(advice === null || message.includes(advice) ? message : `${message} ${advice}`)
+    throw new CliError(withPlaces(advice === null || message.includes(advice) ? message : `${message} ${advice}`))
   }
 }
 
 const NO_TOKEN =
-  'The server does not know you: give a token with --token or LEGATE_TOKEN, or the whole address that legate serve printed.'
+  'The server does not know you: give a token with --token or LEGATE_TOKEN, or the whole address that the server printed.'

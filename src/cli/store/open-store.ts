@@ -1,11 +1,13 @@
-import { mkdirSync, statSync } from 'node:fs'
+import { mkdirSync, type Stats, statSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { stateFolder } from '../../base/system/user-folders.ts'
 import { dbos } from '../../engine/dbos/index.ts'
 import { createRuntime, type Runtime, type RuntimeOptions, type Store } from '../../index.ts'
+import { jsonStore } from '../../store/json/index.ts'
 import { isPostgresUrl, postgresStore } from '../../store/postgres/index.ts'
 import { sqliteStore } from '../../store/sqlite/index.ts'
 import { type Call, CliError, EXIT, textOption } from '../command/command.ts'
+import { setNextStore } from '../command/next-command.ts'
 import { note } from '../terminal/output.ts'
 
 /** A person waits for the answer, so reading soon reports that the file is locked. Writing may wait longer. */
@@ -26,8 +28,16 @@ export function storePath(call: Call): string {
   return usualPath(call)
 }
 
-function usualPath({ env }: Call): string {
+function usualPath({ env }: Pick<Call, 'env'>): string {
   return join(stateFolder(env), 'legate.db')
+}
+
+/**
+ * Names the store in all commands that are shown, for a person who types them in another folder and another environment than this
+ * program was started in. Only the user's own store needs no name.
+ */
+export function nameStore({ address }: Store): void {
+  setNextStore(address === usualPath({ env: {} }) ? undefined : address)
 }
 
 /** A file or folder by its whole path, or a database by its address. */
@@ -64,10 +74,12 @@ export function openStore(call: Call, use: Use): Store {
   return openPlace(storePath(call), use)
 }
 
-/** Opens the store of this file or address; it must exist. */
+/** Opens the store at this address or path, which must exist: PostgreSQL by its address, JSON by its folder, SQLite by its file. */
 export function openPlace(path: string, use: Use): Store {
   if (isPostgresUrl(path)) return postgresStore({ url: path, busyMs: BUSY_MS[use], readOnly: use === 'read' })
-  if (sizeOf(path) === 0) throw new CliError(`${path} is empty: no program has written a run to it yet. ${NAME_IT}`)
+  const stat = statOf(path)
+  if (stat.isDirectory()) return openFolder(path)
+  if (stat.size === 0) throw new CliError(`${path} is empty: no program has written a run to it yet. ${NAME_IT}`)
   return sqliteStore({ path, busyMs: BUSY_MS[use], readOnly: use === 'read' })
 }
 
@@ -75,14 +87,46 @@ export function openPlace(path: string, use: Use): Store {
  * Opens the store of a command that starts a run; creates it if needed. With `--queue`, DBOS brings work to the
  * processes on that queue.
  */
-export function openOrMakeStore(call: Call): Store {
+function openOrMakeStore(call: Call): Store {
   const path = storePath(call)
   const queue = textOption(call, 'queue')
   if (isPostgresUrl(path))
     return postgresStore({ url: path, ...(queue === undefined ? {} : { dispatch: dbos({ queue }) }) })
   if (queue !== undefined) throw new CliError(`--queue needs a store on PostgreSQL, and ${path} is a file.`, EXIT.usage)
+  if (isFolder(path)) return openFolder(path)
   if (path === usualPath(call)) makeFolder(path)
   return sqliteStore({ path, busyMs: BUSY_MS.write })
+}
+
+/** Opens a store that a person may name first: PostgreSQL, a store of JSON where the name is that of a folder or ends in a slash, or SQLite. */
+export function makePlace(path: string, named: string): Store {
+  if (isPostgresUrl(path)) return postgresStore(path)
+  if (named.endsWith('/') || isFolder(path)) return jsonStore(path)
+  mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
+  return sqliteStore(path)
+}
+
+function isFolder(path: string): boolean {
+  try {
+    return statSync(path).isDirectory()
+  } catch {
+    return false
+  }
+}
+
+function openFolder(path: string): Store {
+  if (statSync(join(path, 'store.journal'), { throwIfNoEntry: false }) !== undefined) return jsonStore(path)
+  throw new CliError(`${path} is a folder without a store of JSON: name the file of the store in it.`)
+}
+
+/**
+ * The store of a command whose module may bring its own, which `--store` replaces. Commands that are shown then name the store of the
+ * module.
+ */
+export function storeOf(call: Call, own: Store | undefined, open: () => Store = () => openOrMakeStore(call)): Store {
+  if (own === undefined || textOption(call, 'store') !== undefined) return open()
+  setNextStore(own.address)
+  return own
 }
 
 /** Makes the folder of the user's own store. Nobody makes a folder that a person named: it may be a slip of the pen. */
@@ -139,9 +183,9 @@ const NO_SERVER =
 
 const NAME_IT = 'Name the store of your program with --store PATH or LEGATE_DB.'
 
-function sizeOf(path: string): number {
+function statOf(path: string): Stats {
   try {
-    return statSync(path).size
+    return statSync(path)
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException
     if (code === 'ENOENT' || code === 'ENOTDIR') throw new CliError(`There is no store at ${path}. ${NAME_IT}`)

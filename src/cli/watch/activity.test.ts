@@ -34,7 +34,7 @@ test('what no process takes up although some live is unattended; it is given a m
   expect(await waiting(Date.now())).toEqual({ state: 'running', doing: 'waiting for a worker' })
   expect(await waiting(Date.now() - 60_000)).toEqual({
     state: 'unattended',
-    doing: 'no process works on it: continue with legate resume',
+    doing: 'no process works on it: continue with legate resume --module FILE',
   })
 })
 

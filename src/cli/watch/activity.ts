@@ -1,5 +1,6 @@
 import { type Link, look, type Node, type TreeReader, type Turn } from '../../doors/rows.ts'
 import type { Id, Json } from '../../index.ts'
+import { legate } from '../command/next-command.ts'
 import type { Desk, DeskRows } from '../desk/desk.ts'
 import { duration } from '../terminal/amounts.ts'
 import { oneLine } from '../terminal/clean.ts'
@@ -74,7 +75,7 @@ interface ActivityContext extends OpenRun {
 }
 
 function doingOf(context: ActivityContext): Activity {
-  const { nodes, takers } = context
+  const { nodes, takers, code } = context
   const asked = nodes.filter(({ state }) => state === 'awaiting_approval')
   if (asked.length > 0)
     return { text: `needs a person: ${listed(asked.map((node) => describeCall(node)))}`, mood: 'person' }
@@ -84,8 +85,13 @@ function doingOf(context: ActivityContext): Activity {
   const running = nodes.filter((node) => node.state === 'running' && !isAsking(node))
   const working = running.filter(isAlive)
   if (working.length > 0) return { ...workOf(working, context), mood: 'works' }
-  if (running.length > 0) return { text: 'its process is gone: continue with legate resume', mood: 'stuck' }
+  if (running.length > 0) return { text: `its process is gone: continue with ${resumeCommand(code)}`, mood: 'stuck' }
   return waitOf(context)
+}
+
+/** An agent of a file needs no code. */
+function resumeCommand(code: string): string {
+  return legate(code === '' ? 'resume' : 'resume --module FILE')
 }
 
 function workOf(working: readonly Node[], { hears }: ActivityContext): Pick<Activity, 'text' | 'label'> {
@@ -110,7 +116,7 @@ function waitOf({ turn, nodes, waitsFor, code, takers }: ActivityContext): Activ
   if (waitsFor.length > 0) return { text: `waiting for ${listed(waitsFor)}`, mood: 'waits' }
   const ready = nodes.some(({ state, blockers }) => state === 'pending' && blockers === 0)
   if (ready && !takers.mayTake(turn, code))
-    return { text: 'no process works on it: continue with legate resume', mood: 'stuck' }
+    return { text: `no process works on it: continue with ${resumeCommand(code)}`, mood: 'stuck' }
   return { text: ready ? 'waiting for a worker' : 'waiting', mood: 'waits' }
 }
 

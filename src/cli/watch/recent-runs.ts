@@ -1,6 +1,7 @@
 import { type Conversation, look, type TreeReader, type Turn, wantedText } from '../../doors/rows.ts'
 import { type Id, isLegateError } from '../../index.ts'
 import { type Call, CliError, EXIT } from '../command/command.ts'
+import { withPlaces } from '../command/next-command.ts'
 import type { Desk, DeskRows } from '../desk/desk.ts'
 import { findRunOrNode, shortId } from '../store/find-run.ts'
 import { withDesk } from '../store/open-desk.ts'
@@ -72,7 +73,7 @@ async function runLine(desk: Desk, turn: Turn): Promise<string> {
 /** Names, on stderr, every tree that was changed outside the runtime. Returns the exit code. */
 export function reportTampered(store: DeskRows): number {
   const found = store.tampered?.() ?? []
-  for (const { message } of found) note(`legate: tampered: ${oneLine(message)}`)
+  for (const { message } of found) note(`legate: tampered: ${withPlaces(oneLine(message))}`)
   return found.length === 0 ? EXIT.completed : EXIT.other
 }
 
@@ -165,7 +166,7 @@ function lanesFrom(tree: TreeReader, id: Id): Id[] {
 }
 
 function newestFirst(a: Turn, b: Turn): number {
-  return b.createdAt - a.createdAt
+  return b.createdAt - a.createdAt || (a.id < b.id ? 1 : -1)
 }
 
 const NAMED = 5

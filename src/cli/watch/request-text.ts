@@ -3,6 +3,7 @@ import path from 'node:path'
 import { isOwnPath } from '../../base/system/own-files.ts'
 import { callText, type Node, seenOf, wantedText } from '../../doors/rows.ts'
 import type { Id, Json, PendingApproval, PendingQuestion } from '../../index.ts'
+import { legate } from '../command/next-command.ts'
 import { shortId } from '../store/find-run.ts'
 import { exactLine, oneLine } from '../terminal/clean.ts'
 import { cut, wrap, wrapSigned } from '../terminal/width.ts'
@@ -129,21 +130,15 @@ function fieldsOf(value: Json): { readonly [key: string]: Json } {
   return typeof value === 'object' && value !== null && !Array.isArray(value) ? value : {}
 }
 
-/** Writes the command that answers a waiting call; `where` names the store if needed. */
-export function approveCommands(node: Node, where = ''): string {
-  return approvalCommands({ nodeId: node.id, seen: seenOf(node) ?? '' }, where)
-}
-
-/** Writes the command that answers a request. */
-function approvalCommands({ nodeId, seen: digest }: Pick<PendingApproval, 'nodeId' | 'seen'>, where = ''): string {
-  const id = shortId(nodeId)
-  const seen = seenOption(digest)
-  return `legate approve ${id}${seen}${where}, or legate deny ${id}${seen} --reason TEXT${where}`
+/** Writes the commands that answer a waiting call. */
+export function approveCommands(node: Node): string {
+  const which = `${shortId(node.id)}${seenOption(seenOf(node) ?? '')}`
+  return `${legate(`approve ${which}`)}, or ${legate(`deny ${which} --reason TEXT`)}`
 }
 
 /** Writes the command that shows a request whole, for places that have no room for it: nobody is handed a hash unseen. */
-export function showCommand(nodeId: Id, where = ''): string {
-  return `legate approvals ${shortId(nodeId)}${where}`
+export function showCommand(nodeId: Id): string {
+  return legate(`approvals ${shortId(nodeId)}`)
 }
 
 /** Binds an answer to the request shown beside it: the node may ask for something else by then. */
@@ -168,23 +163,21 @@ export function isOutside({ metadata: { question } }: Node): boolean {
 }
 
 /** Writes the command that answers a question of a node, or gives the result of its call. */
-export function replyCommand(node: Node, where = ''): string {
+export function replyCommand(node: Node): string {
   const asked = { nodeId: node.id, seen: seenOf(node) ?? '', to: isOutside(node) ? 'outside' : 'person' } as const
-  return answerCommand(asked, where)
+  return answerCommand(asked)
 }
 
 /** Writes the command that answers a question, or gives the result of a call. */
-export function answerCommand(
-  { nodeId, seen, to }: Pick<PendingQuestion, 'nodeId' | 'seen' | 'to'>,
-  where = '',
-): string {
+export function answerCommand({ nodeId, seen, to }: Pick<PendingQuestion, 'nodeId' | 'seen' | 'to'>): string {
   const id = shortId(nodeId)
-  return to === 'outside' ? `legate answer ${id}${seenOption(seen)} RESULT${where}` : `legate answer ${id} TEXT${where}`
+  return legate(to === 'outside' ? `answer ${id}${seenOption(seen)} RESULT` : `answer ${id} TEXT`)
 }
 
 /** Writes the command that settles an uncertain call. */
 export function settleCommand({ nodeId, seen }: { readonly nodeId: Id; readonly seen: string }): string {
-  return `legate settle ${shortId(nodeId)}${seenOption(seen)} --happened [--result JSON], or --run-again, or --leave`
+  const command = legate(`settle ${shortId(nodeId)}${seenOption(seen)}`)
+  return `${command} --happened [--result JSON], or --run-again, or --leave`
 }
 
 interface NodeRequest {
@@ -216,5 +209,5 @@ export function questionLines({ text, prompt }: ScreenQuestion, columns: number,
   const whole = wrapSigned(text, columns, room)
   if (whole.hidden === 0) return [...whole.lines, ...keys]
   const { lines, hidden } = wrapSigned(text, columns, room - 1)
-  return [...lines, cut(`… ${hidden} more characters: legate approvals shows all`, columns), ...keys]
+  return [...lines, cut(`… ${hidden} more characters: ${legate('approvals')} shows all`, columns), ...keys]
 }

@@ -1,6 +1,7 @@
 import { type Conversation, look, lookWith, type TreeReader } from '../../doors/rows.ts'
 import type { Id, RunOutcome } from '../../index.ts'
 import { EXIT } from '../command/command.ts'
+import { legate, shellWord } from '../command/next-command.ts'
 import type { Desk, DeskRows, DeskRun } from '../desk/desk.ts'
 import { shortId } from '../store/find-run.ts'
 import { age, duration, plural } from '../terminal/amounts.ts'
@@ -44,28 +45,20 @@ export async function reportFailure(desk: Desk, run: DeskRun, again: ContinueCom
   return verdict.exitCode === EXIT.completed ? { ...verdict, text: '' } : verdict
 }
 
-/** How people can continue runs that stand still. */
-export interface Standstills {
-  /** The option that names the store in a command; empty if it is not needed. */
-  readonly where: string
-  /** Writes the command that continues a run once everything is answered. */
-  readonly goOn: ContinueCommand
-}
-
 /**
  * Describes a standstill; null while the run may continue by itself. No exit code if a process must stay alive for it.
  */
 export async function standstillOf(
   desk: Desk,
   run: DeskRun,
-  { known, where, goOn }: Standstills & { readonly known: ReadonlySet<string> },
+  { known, goOn }: { readonly known: ReadonlySet<string>; readonly goOn: ContinueCommand },
 ): Promise<Standstill | null> {
   const turn = await lookWith(desk.store, run.id, (tree) => tree.turn(run.id))
   if (turn === undefined || turn.state === 'ended' || turn.cancel !== null) return null
   const standing = await openStateOf(desk, turn)
   const { state, asked, questions, needs, pids, wakes } = standing
   const name = await nameOf(desk, run)
-  const lines = await look(desk.store, turn.rootId, (tree) => waitingLines(tree, standing, where))
+  const lines = await look(desk.store, turn.rootId, (tree) => waitingLines(tree, standing))
   const text = `${name} waits for a person:\n${lines.join('\n')}`
   if (state === 'parked' && pids.length > 0) {
     const holder = pids.includes(process.pid) ? 'this process' : `process ${pids.join(', ')}`
@@ -83,13 +76,13 @@ export async function standstillOf(
   }
 }
 
-function waitingLines(tree: TreeReader, { asked, questions }: OpenState, where: string): string[] {
+function waitingLines(tree: TreeReader, { asked, questions }: OpenState): string[] {
   return [
     ...asked.map(
       (node) =>
-        `${indented(fitted(describeWholeCall(node, workspaceOf(tree, node.conversationId))))}\n    ${approveCommands(node, where)}`,
+        `${indented(fitted(describeWholeCall(node, workspaceOf(tree, node.conversationId))))}\n    ${approveCommands(node)}`,
     ),
-    ...questions.map((node) => `${indented(fitted(questionOf(node)))}\n    ${replyCommand(node, where)}`),
+    ...questions.map((node) => `${indented(fitted(questionOf(node)))}\n    ${replyCommand(node)}`),
   ]
 }
 
@@ -146,14 +139,9 @@ const NAMED = 5
 export type ContinueCommand = (runId: Id) => string
 
 /** Omits the file if the row holds everything needed. */
-export function continueCommand(file: string | undefined, store: string | undefined): ContinueCommand {
+export function continueCommand(file?: string): ContinueCommand {
   const code = file === undefined ? '' : ` --module ${shellWord(file)}`
-  return (runId) => `legate resume ${shortId(runId)}${code}${storeWords(store)}`
-}
-
-/** The option that names a store in a command; empty if none was named. */
-export function storeWords(store: string | undefined): string {
-  return store === undefined ? '' : ` --store ${shellWord(store)}`
+  return (runId) => legate(`resume ${shortId(runId)}${code}`)
 }
 
 /** Says that nothing is unfinished, and how to continue a cancelled run, which needs its id. */
@@ -168,9 +156,4 @@ export async function nothingOpen(store: DeskRows, again: (runId: Id, root: Conv
   }
   const nothing = 'Nothing is unfinished in this store.'
   return lines.length === 0 ? nothing : `${nothing} To continue a cancelled run, name it:${lines.join('')}`
-}
-
-/** Quotes a word of a command if the shell would interpret it. */
-export function shellWord(word: string): string {
-  return /^[\w./@:+-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`
 }

@@ -18,7 +18,7 @@ import { openStateOf } from '../watch/activity.ts'
 import type { RunView } from '../watch/view.ts'
 import type { Responder } from './responder.ts'
 import type { ScopedStore } from './scoped-store.ts'
-import { exitCodeOf, nameOf, type RunVerdict, type Standstill, type Standstills, standstillOf } from './verdict.ts'
+import { type ContinueCommand, exitCodeOf, nameOf, type RunVerdict, type Standstill, standstillOf } from './verdict.ts'
 
 const LOOK_MS = 250
 
@@ -32,7 +32,8 @@ export interface WorkerParts {
   readonly askers: readonly Responder[]
   /** Reports a run that has ended. */
   readonly ended: (run: DeskRun) => Promise<RunVerdict>
-  readonly standstills: Standstills
+  /** Writes the command that continues a run once everything is answered. */
+  readonly goOn: ContinueCommand
   /** Ctrl-C also stops runs that other processes work on: those of a server. */
   readonly stopsAll?: boolean
 }
@@ -131,10 +132,10 @@ export class Worker {
 
   /** Finds standstills. A run continues if somebody answers it while others keep this worker busy. */
   private async findStandstills(known: ReadonlySet<string>): Promise<void> {
-    const { desk, askers, standstills } = this.parts
+    const { desk, askers, goOn } = this.parts
     const isAsking = askers.some(({ isPatient }) => isPatient) && this.exitCode === undefined
     for (const run of this.runs) {
-      const verdict = await attempt(() => standstillOf(desk, run, { ...standstills, known }))
+      const verdict = await attempt(() => standstillOf(desk, run, { goOn, known }))
       const turn = await lookWith(desk.store, run.id, (tree) => tree.turn(run.id))
       if (verdict === undefined || (this.verdicts.has(run.id) && turn?.state === 'ended')) continue
       // A person who is asked may take as long as needed.

@@ -69,6 +69,7 @@ export function jsonStore(folderOrOptions: string | JsonStoreOptions): LocalStor
   const watchers = watchFile(() => rows().lookForJournal())
   return {
     name: 'json',
+    address: folder,
     shared: false,
     commit: (commit) => rows().commit(commit),
     ...memoryReader(() => rows().tables),

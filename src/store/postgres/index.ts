@@ -16,6 +16,7 @@ import type { Dispatch, DispatchPlace, SqlQueue } from '../dispatch.ts'
 import type { Transport } from '../replica/transport.ts'
 import { Trees } from '../replica/trees.ts'
 import type { Store, WakeQueue } from '../store.ts'
+import { schemaIn, shownUrl } from './address.ts'
 import { postgresArchive } from './archive.ts'
 import { postgresRegistry, readChanges, readUsage, tidy } from './beside.ts'
 import { Blocks } from './blocks.ts'
@@ -137,12 +138,6 @@ function requireSameSchema(url: string | undefined, schema: string): void {
   if (fault !== undefined) throw new DefinitionError('definition', `postgresStore({ url }): ${fault}`)
 }
 
-/** The schema that an address names. */
-function schemaIn(url: string | undefined): string {
-  const named = url !== undefined && URL.canParse(url) ? new URL(url).searchParams.get('schema') : null
-  return named === null || named === '' ? 'legate' : named
-}
-
 /** True for the address of a database, as commands and variables name it. */
 export function isPostgresUrl(place: string): boolean {
   return /^postgres(?:ql)?:\/\//.test(place)
@@ -195,8 +190,11 @@ class PostgresParts {
 
   store(): Store {
     const { database, trees, blocks, hints } = this
+    const { url, schema } = database.options
+    const address = url === undefined ? undefined : shownUrl(url, schema)
     return {
       name: 'postgres',
+      ...(address === undefined ? {} : { address }),
       shared: true,
       isReadOnly: database.options.readOnly,
       ...postgresScans(database),

@@ -82,6 +82,7 @@ export function sqliteStore(pathOrOptions: string | SqliteStoreOptions): LocalSt
   const place: Place = { session, graph, file }
   return {
     name: 'sqlite',
+    address: file.path,
     shared: true,
     isReadOnly: file.readOnly,
     ...sqliteReader(graph, graph.heard),

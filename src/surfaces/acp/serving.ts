@@ -26,6 +26,7 @@ export interface AcpParts {
   readonly runtimeFor: (folder: string) => Promise<ScopedRuntime>
   /** The folder of a session, null for none; undefined where sessions belong to every folder. */
   readonly folderOf?: ((sessionId: string) => Promise<string | null> | string | null) | undefined
+  readonly commands?: ((text: string) => string) | undefined
 }
 
 const VERSION = 1
@@ -190,7 +191,7 @@ class Serving {
     const { agent: own, sdk } = this.parts
     const editor = editorOf(sdk, client, this.hasForms)
     const agent = typeof own === 'string' ? own : await withEditorServers(own, servers, opening.folder)
-    const session = new Session({ ...opening, agent, editor, figures: FIGURES })
+    const session = new Session({ ...opening, agent, editor, figures: FIGURES, commands: this.parts.commands })
     this.sessions.set(opening.id, session)
     return session
   }

@@ -6,6 +6,7 @@
 //     is lost, and loading the session asks again.
 //   - A permission that is cancelled answers nothing.
 
+import { shortId } from '../../base/id.ts'
 import { MODES, type Mode } from '../../doors/recipe.ts'
 import {
   type AnyAgent,
@@ -13,6 +14,7 @@ import {
   type Id,
   InputError,
   isLegateError,
+  type PendingQuestion,
   type Run,
   type RunEvent,
   type RunOutcome,
@@ -49,6 +51,8 @@ export interface EditorSessionParts {
   readonly key: string | null
   /** True: the conversation of a child, which only its host talks to. */
   readonly isChild: boolean
+  /** Completes the commands in texts for the person. */
+  readonly commands?: ((text: string) => string) | undefined
 }
 
 const MOST_TURNS = 10_000
@@ -101,6 +105,13 @@ export class Session {
     return this.mode === 'auto' ? {} : { grant: MODES[this.mode] }
   }
 
+  /** An editor has one line for an answer: a terminal takes one for each. */
+  private several(questions: readonly PendingQuestion[]): string {
+    const lines = questions.map(({ nodeId, text }) => `${text}\nlegate answer ${shortId(nodeId)} TEXT`)
+    const told = `Several questions wait. Answer each in a terminal:\n${lines.join('\n')}`
+    return this.parts.commands?.(told) ?? told
+  }
+
   private async again(): Promise<Run> {
     const conversation = await this.parts.runtime.conversation(this.id, this.narrowed)
     const { transcript } = await conversation.transcriptPage({ limitTurns: 1 })
@@ -121,8 +132,7 @@ export class Session {
     // What the session has said of the questions goes with the answer. The only one is meant in any case.
     const said =
       questions.find(({ nodeId }) => this.said.has(nodeId)) ?? (questions.length === 1 ? question : undefined)
-    if (said === undefined)
-      throw new InputError('invalid_input', 'Several questions wait: answer each with legate answer.')
+    if (said === undefined) throw new InputError('invalid_input', this.several(questions))
     const seen = this.said.get(said.nodeId)
     const { lastSeq } = await runtime.look(newest.runId)
     await runtime.answer(said.nodeId, { text: content, ...(seen === undefined ? {} : { seen }) })

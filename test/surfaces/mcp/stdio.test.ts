@@ -7,6 +7,7 @@ import { createInterface } from 'node:readline'
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio'
 import { beforeEach, expect, onTestFinished, test } from 'vitest'
 import { agentsModule, Place, program, skipUnlessBuilt } from '../../cli/support/cli.ts'
+import { commandsIn, wordsOf } from '../../cli/support/printed.ts'
 import { project } from '../../cli/support/project.ts'
 import { type Answer, type Forms, message, newClient, textIn } from './support/clients.ts'
 
@@ -61,6 +62,22 @@ test('with --approve the person at a client of the older revision is asked', asy
   const result = await client.callTool({ name: 'careful', arguments: { message: 'Go.' } })
   expect(result.isError ?? false).toBe(false)
   expect(asked.length).toBeGreaterThan(0)
+})
+
+test('a run that waits for a person names the command that answers, with the store; it works in another folder', async () => {
+  const place = new Place()
+  place.open()
+  place.more['LEGATE_DB'] = ''
+  const client = await clientOf(place, [agentsModule, '--store', 'own runs.db'])
+  const waiting = await client.callTool({ name: 'careful', arguments: { message: 'Go.' } })
+  const [command = ''] = commandsIn(textIn(waiting))
+  expect(command).toMatch(/^legate approvals \w{8} --store '\/.*\/own runs\.db'$/)
+
+  const listed = await place.run(wordsOf(command, {}), { cwd: '/' })
+  const [approve = ''] = commandsIn(listed.stdout)
+  expect(await place.run(wordsOf(approve, {}), { cwd: '/' })).toMatchObject({ code: 0 })
+  const { runId } = Object(waiting._meta)['legate/run'] as { runId: string }
+  expect(textIn(await client.callTool({ name: 'run_wait', arguments: { run_id: runId } }))).toContain('It is blue.')
 })
 
 test('a recipe is a prompt with its parameters, and one that needs values is a prompt only', async () => {

@@ -2,6 +2,7 @@ import { parseJson } from '../../../base/json.ts'
 import { look, type Node } from '../../../doors/rows.ts'
 import type { ApprovalWord, Json } from '../../../index.ts'
 import { type Call, CliError, EXIT, isSet, textOption } from '../../command/command.ts'
+import { legate } from '../../command/next-command.ts'
 import type { Desk, DeskRows } from '../../desk/desk.ts'
 import { findIds, findNodes, findRun, onlyMatch, shortId } from '../../store/find-run.ts'
 import { withDesk } from '../../store/open-desk.ts'
@@ -108,7 +109,7 @@ function lineOf(node: Node): string {
 export function reply(call: Call): Promise<number> {
   const [ending = '', ...words] = call.words
   const text = words.join(' ').trim()
-  if (text === '') throw new CliError('The answer is empty: legate answer ID TEXT.', EXIT.usage)
+  if (text === '') throw new CliError(`The answer is empty: ${legate('answer ID TEXT')}.`, EXIT.usage)
   return withDesk(call, 'write', async (desk) => {
     const node = (await namedQuestion(desk, ending)) ?? (await onlyQuestion(desk, ending))
     const isNeeded = isOutside(node)

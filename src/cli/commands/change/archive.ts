@@ -2,6 +2,7 @@ import type { Tombstone } from '../../../doors/rows.ts'
 import { memoryTools } from '../../../doors/tools.ts'
 import { agent, type RuntimeOptions } from '../../../index.ts'
 import { type Call, CliError, EXIT, isSet, textOption } from '../../command/command.ts'
+import { legate } from '../../command/next-command.ts'
 import type { Desk } from '../../desk/desk.ts'
 import { loadOffered } from '../../serve/offered-agents.ts'
 import { findIds, onlyMatch, refuseDeleted, removalText, shortId } from '../../store/find-run.ts'
@@ -24,7 +25,8 @@ export function forget(call: Call): Promise<number> {
     throw new CliError('forget deletes one run, or everything of an owner: give ID or --owner.', EXIT.usage)
   }
   if (owner !== undefined) return forgetOwner(call, owner)
-  if (ending === undefined) throw new CliError('missing ID: legate forget ID, or legate forget --owner ID.', EXIT.usage)
+  if (ending === undefined)
+    throw new CliError(`missing ID: ${legate('forget ID')}, or ${legate('forget --owner ID')}.`, EXIT.usage)
   return forgetTree(call, ending)
 }
 
@@ -80,7 +82,7 @@ export function prune(call: Call): Promise<number> {
   }
   if (Object.keys(options).length === 0) {
     throw new CliError(
-      'missing --keep or --older-than: legate prune --keep N, or --older-than TIME, or both.',
+      `missing --keep or --older-than: ${legate('prune --keep N')}, or --older-than TIME, or both.`,
       EXIT.usage,
     )
   }

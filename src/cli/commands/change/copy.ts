@@ -1,8 +1,8 @@
 import type { CopyReport } from '../../../doors/rows.ts'
 import { createRuntime } from '../../../index.ts'
 import { type Call, CliError, EXIT, isSet, textOption } from '../../command/command.ts'
-import { placeOf, shownPlace } from '../../store/open-store.ts'
-import { makeAnyStore, openAnyStore } from '../../store/store-place.ts'
+import { setNextStore, withPlaces } from '../../command/next-command.ts'
+import { makePlace, openPlace, placeOf, shownPlace } from '../../store/open-store.ts'
 import { plural } from '../../terminal/amounts.ts'
 import { cleanText } from '../../terminal/clean.ts'
 import { jsonLine, note, write } from '../../terminal/output.ts'
@@ -11,10 +11,11 @@ import { jsonLine, note, write } from '../../terminal/output.ts'
 export async function copy(call: Call): Promise<number> {
   const [from, to] = [named(call, 'from'), named(call, 'to')]
   const [source, target] = [placeOf(from), placeOf(to)]
+  setNextStore(to)
   if (source === target) throw new CliError('--from and --to name the same store: give two.', EXIT.usage)
-  const store = openAnyStore(source, 'read')
+  const store = openPlace(source, 'read')
   try {
-    const runtime = createRuntime({ store: makeAnyStore(target, to), engine: { workers: 0 } })
+    const runtime = createRuntime({ store: makePlace(target, to), engine: { workers: 0 } })
     try {
       const told = progressLine()
       const report = await runtime.copyFrom(store, { progress: told.say }).finally(told.end)
@@ -74,6 +75,6 @@ function asText(report: CopyReport, target: string): string {
     ...(tombstones === 0 ? [] : [`${plural(tombstones, 'tombstone')} copied`]),
     ...(deleted === 0 ? [] : [`${deleted} deleted, as in the first store`]),
   ]
-  const lines = refused.map(({ rootId, message }) => `not copied: ${rootId}: ${cleanText(message)}\n`)
+  const lines = refused.map(({ rootId, message }) => `not copied: ${rootId}: ${withPlaces(cleanText(message))}\n`)
   return `${lines.join('')}${parts.join(', ')}.\n`
 }

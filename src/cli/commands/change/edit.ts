@@ -1,9 +1,10 @@
 import { look, lookWith, type Node, type TreeReader, type Turn } from '../../../doors/rows.ts'
 import type { Id } from '../../../index.ts'
 import { type Call, CliError, EXIT, isSet, textOption } from '../../command/command.ts'
+import { legate } from '../../command/next-command.ts'
 import type { Desk, DeskRows } from '../../desk/desk.ts'
 import { findNodes, findRun, onlyMatch, shortId } from '../../store/find-run.ts'
-import { placeOfServer, serverOf, withDesk } from '../../store/open-desk.ts'
+import { serverOf, withDesk } from '../../store/open-desk.ts'
 import { standardInput } from '../../terminal/ask-line.ts'
 import { oneLine } from '../../terminal/clean.ts'
 import { jsonLine, write } from '../../terminal/output.ts'
@@ -18,7 +19,7 @@ export async function edit(call: Call): Promise<number> {
   const text = given === '-' ? (await standardInput()).trimEnd() : given
   return withDesk(call, 'write', async (desk) => {
     const turn = await findRun(desk.store, ending)
-    const none = `The run ${shortId(turn.id)} has no text input. legate show ${shortId(turn.id)} --nodes lists its nodes.`
+    const none = `The run ${shortId(turn.id)} has no text input. ${legate(`show ${shortId(turn.id)} --nodes`)} lists its nodes.`
     const node =
       named === undefined
         ? await onlyNode(desk.store, turn, { fits: ({ kind }) => kind === 'user_message', none })
@@ -35,7 +36,7 @@ export function retry(call: Call): Promise<number> {
   return withDesk(call, 'write', async (desk) => {
     const [ending = '', named] = call.words
     const turn = await findRun(desk.store, ending)
-    const none = `Nothing failed in the run ${shortId(turn.id)}. To get another answer, ask again: legate edit ${shortId(turn.id)} TEXT.`
+    const none = `Nothing failed in the run ${shortId(turn.id)}. To get another answer, ask again: ${legate(`edit ${shortId(turn.id)} TEXT`)}.`
     const node =
       named === undefined
         ? await onlyNode(desk.store, turn, { fits: hasFailed, none })
@@ -62,7 +63,7 @@ export function fork(call: Call): Promise<number> {
     const id = shortId(turn.id)
     const none =
       turn.state === 'ended'
-        ? `The run ${id} has no last answer in force: it was replaced, or the run ended without one. Name the node to fork at: legate show ${id} --nodes lists them.`
+        ? `The run ${id} has no last answer in force: it was replaced, or the run ended without one. Name the node to fork at: ${legate(`show ${id} --nodes`)} lists them.`
         : `The run ${id} has no last answer yet. Name the node to fork at, or wait until the run ends.`
     const node =
       named === undefined
@@ -99,7 +100,7 @@ function isLastWord({ id, kind, purpose, endedAt }: Node, tree: TreeReader): boo
 async function continueLane(call: Call, { store }: Desk, laneId: Id): Promise<string> {
   if (serverOf(call) !== undefined) return `POST /v1/conversations/${laneId}/messages`
   return codeOf(await lookWith(store, laneId, (tree) => tree.conversation(laneId))) === ''
-    ? `legate chat --continue ${shortId(laneId)}`
+    ? legate(`chat --continue ${shortId(laneId)}`)
     : `runtime.run(agent, input, { conversationId: '${laneId}' })`
 }
 
@@ -109,7 +110,7 @@ export async function findNode(store: DeskRows, { conversationId, id: runId }: T
   const own = named.filter((node) => node.conversationId === conversationId)
   if (own.length === 0) {
     const where = named.length === 0 ? 'No node in this store' : 'No node of this conversation'
-    const look = `legate show ${shortId(runId)} --nodes lists them.`
+    const look = `${legate(`show ${shortId(runId)} --nodes`)} lists them.`
     throw new CliError(`${where} has an id that ends in "${oneLine(ending)}". ${look}`, EXIT.usage)
   }
   return onlyMatch(own, ending, nodeLine)
@@ -135,10 +136,10 @@ interface NodeChoice {
 /** Says which command continues a run that no process works on; a server works on its runs by itself. */
 export async function nextStep(call: Call, { store }: Desk, runId: Id): Promise<string> {
   if (serverOf(call) !== undefined) {
-    return `Follow it with: legate log -f ${shortId(runId)} --server ${placeOfServer(call)}`
+    return `Follow it with: ${legate(`log -f ${shortId(runId)}`)}`
   }
   const rootId = (await store.rootOf(runId)) ?? ''
   const root = await look(store, rootId, (tree) => tree.conversation(rootId))
   const file = codeOf(root) === '' ? undefined : 'FILE'
-  return `Continue with: ${continueCommand(file, textOption(call, 'store'))(runId)}`
+  return `Continue with: ${continueCommand(file)(runId)}`
 }

@@ -3,6 +3,7 @@ import { type Conversation, look } from '../../../doors/rows.ts'
 import type { Id } from '../../../index.ts'
 import { isPostgresUrl } from '../../../store/postgres/index.ts'
 import { type Call, CliError, EXIT, isSet } from '../../command/command.ts'
+import { legate } from '../../command/next-command.ts'
 import type { Desk } from '../../desk/desk.ts'
 import { shortId } from '../../store/find-run.ts'
 import { serverOf, withDesk } from '../../store/open-desk.ts'
@@ -26,7 +27,7 @@ export async function importRun(call: Call): Promise<number> {
       const [turn] = await look(desk.store, rootId, (tree) => tree.turnsOf(rootId, { limit: 1 }))
       const id = shortId(turn?.id ?? rootId)
       const open = await openRuns(desk, rootId, found)
-      const told = `Imported: ${id}. legate show ${id}\n${openLines(open, goOn)}`
+      const told = `Imported: ${id}. ${legate(`show ${id}`)}\n${openLines(open, goOn)}`
       await write(isSet(call, 'json') ? jsonLine({ rootId, runId: turn?.id ?? null, open, goOn }) : told)
       return EXIT.completed
     })
@@ -93,7 +94,7 @@ function openLines(open: readonly OpenRun[], goOn: boolean): string {
     return `  ${oneLine(run.agent)} ${shortId(run.runId)} ${how}${may}${starts}\n`
   })
   const [first] = open
-  const next = goOn || first === undefined ? '' : `To let one go on: legate resume ${shortId(first.runId)}\n`
+  const next = goOn || first === undefined ? '' : `To let one go on: ${legate(`resume ${shortId(first.runId)}`)}\n`
   return `${plural(open.length, 'run')} of it ${open.length === 1 ? 'was' : 'were'} open:\n${lines.join('')}${next}`
 }
 

@@ -1,14 +1,14 @@
 import type { RestoredReport } from '../../../doors/rows.ts'
 import { createRuntime } from '../../../index.ts'
 import { type Call, EXIT, isSet } from '../../command/command.ts'
-import { noteIfSlow, storePath } from '../../store/open-store.ts'
-import { openAnyStore } from '../../store/store-place.ts'
+import { legate } from '../../command/next-command.ts'
+import { noteIfSlow, openStore } from '../../store/open-store.ts'
 import { plural } from '../../terminal/amounts.ts'
 import { jsonLine, write } from '../../terminal/output.ts'
 
 /** Makes a store that came from a backup safe to work on, and tells what was in doubt. */
 export async function restored(call: Call): Promise<number> {
-  const runtime = createRuntime({ store: openAnyStore(storePath(call), 'write'), engine: { workers: 0 } })
+  const runtime = createRuntime({ store: openStore(call, 'write'), engine: { workers: 0 } })
   try {
     const report = await noteIfSlow(call, runtime.restored({ cancel: isSet(call, 'cancel') }))
     await write(isSet(call, 'json') ? jsonLine(report) : asText(report))
@@ -25,13 +25,13 @@ function asText({ lastWrittenAt, trees, claims, uncertain, asked, cancelled, pro
     `${plural(claims, 'claim')} taken away. ${gone(processes)}`,
     uncertain.length === 0
       ? 'No call is in doubt.'
-      : `${plural(uncertain.length, 'call')} may have taken effect after the backup. No process runs that again by itself: see legate inbox.`,
+      : `${plural(uncertain.length, 'call')} may have taken effect after the backup. No process runs that again by itself: see ${legate('inbox')}.`,
     ...(asked.length === 0
       ? []
       : [
-          `${plural(asked.length, 'request')} for a person: somebody may have allowed that after the backup. Look before you do: see legate approvals.`,
+          `${plural(asked.length, 'request')} for a person: somebody may have allowed that after the backup. Look before you do: see ${legate('approvals')}.`,
         ]),
-    ...(cancelled === 0 ? [] : [`${plural(cancelled, 'open run')} cancelled: legate retry ID goes on with one.`]),
+    ...(cancelled === 0 ? [] : [`${plural(cancelled, 'open run')} cancelled: ${legate('retry ID')} goes on with one.`]),
   ]
   return `${lines.join('\n')}\n`
 }

@@ -4,12 +4,13 @@ import { type Conversation, look, openTopRuns, type TreeReader, type Turn } from
 import { diskFiles } from '../../../doors/tools.ts'
 import { createRuntime, type Id, type Store } from '../../../index.ts'
 import { type Call, CliError, EXIT, isSet, textOption } from '../../command/command.ts'
+import { legate } from '../../command/next-command.ts'
 import { modelFor } from '../../definition/input.ts'
 import { loadModule, type WorkerOptions } from '../../definition/module-agent.ts'
 import type { Desk } from '../../desk/desk.ts'
 import { findRun, shortId } from '../../store/find-run.ts'
 import { withDesk } from '../../store/open-desk.ts'
-import { openStore } from '../../store/open-store.ts'
+import { openStore, storeOf } from '../../store/open-store.ts'
 import { plural } from '../../terminal/amounts.ts'
 import { oneLine } from '../../terminal/clean.ts'
 import { continueWithoutReader, note, write } from '../../terminal/output.ts'
@@ -25,7 +26,6 @@ import {
   lastAnswer,
   nothingOpen,
   reportFailure,
-  storeWords,
 } from '../../worker/verdict.ts'
 import { continueCancelled, Worker } from '../../worker/worker.ts'
 
@@ -47,11 +47,10 @@ interface ResumeJob {
 
 async function withModule(call: Call, file: string): Promise<number> {
   const options = await loadModule(file)
-  const named = textOption(call, 'store')
-  const store = named === undefined && options.store ? options.store : openStore(call, 'write')
+  const store = storeOf(call, options.store, () => openStore(call, 'write'))
   const target = await targetIn(store, call)
   const trees = target === undefined ? undefined : new Set([target.rootId])
-  return work(call, { store, options, target, trees, again: continueCommand(file, named) })
+  return work(call, { store, options, target, trees, again: continueCommand(file) })
 }
 
 /**
@@ -64,10 +63,10 @@ async function withoutModule(call: Call): Promise<number> {
   const { trees, folder } = await closing(store, () =>
     target === undefined ? openHere(store) : treeOfRun(store, target),
   )
-  if (trees.size === 0) return nothingHere(store, call)
+  if (trees.size === 0) return nothingHere(store)
   await closing(store, () => checkModels(store, trees))
   const options = { agents: [], files: diskFiles({ workspace: folder }) }
-  return work(call, { store, options, target, trees, again: continueCommand(undefined, textOption(call, 'store')) })
+  return work(call, { store, options, target, trees, again: continueCommand() })
 }
 
 interface FolderRuns {
@@ -136,7 +135,7 @@ async function work(call: Call, { store: inner, options, target, trees, again }:
     lastSeqs: await lastSeqs(inner, target),
     askers: respondersFor(call, runtime, view),
     ended: async (run) => ignoreChildEnd(runtime, run, await endingOf(runtime, run, again)),
-    standstills: { where: storeWords(textOption(call, 'store')), goOn: again },
+    goOn: again,
   })
   continueWithoutReader()
   try {
@@ -168,10 +167,9 @@ async function lastSeqs(store: Store, target: Turn | undefined): Promise<Readonl
 }
 
 /** Lists the open runs that cannot continue here, and what each of them needs. */
-async function nothingHere(store: Store, call: Call): Promise<number> {
-  const named = textOption(call, 'store')
+async function nothingHere(store: Store): Promise<number> {
   const again = (runId: Id, root: Conversation | undefined) =>
-    continueCommand(needsNoCode(root) ? undefined : 'FILE', named)(runId)
+    continueCommand(needsNoCode(root) ? undefined : 'FILE')(runId)
   const open = await openTopRuns(store)
   const coded: string[] = []
   const elsewhere: string[] = []
@@ -236,11 +234,11 @@ export function cancel(call: Call): Promise<number> {
       const { status } = ended?.outcome ?? { status: 'cancelled' }
       const others = open > 1 ? `, and ${plural(open - 1, 'subagent')} with it` : ''
       await write(
-        `${name} has stopped: ${oneLine(status)}${others}. Its results are kept: legate show ${shortId(turn.id)}\n`,
+        `${name} has stopped: ${oneLine(status)}${others}. Its results are kept: ${legate(`show ${shortId(turn.id)}`)}\n`,
       )
       return EXIT.completed
     }
-    note(`legate: ${name} has not stopped after ${seconds} s. See legate tree ${shortId(turn.id)}.`)
+    note(`legate: ${name} has not stopped after ${seconds} s. See ${legate(`tree ${shortId(turn.id)}`)}.`)
     return EXIT.other
   })
 }

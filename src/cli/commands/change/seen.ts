@@ -1,5 +1,6 @@
 import { type Node, seenOf } from '../../../doors/rows.ts'
 import { type Call, CliError, EXIT, textOption } from '../../command/command.ts'
+import { legate } from '../../command/next-command.ts'
 import { columnsOf } from '../../terminal/clean.ts'
 import { wrapSigned } from '../../terminal/width.ts'
 
@@ -19,7 +20,7 @@ export function typedSeen(call: Call, node: Node, { isNeeded, lines }: Shown): {
   const seen = textOption(call, 'seen')?.toLowerCase()
   const now = seenOf(node)
   if (seen !== undefined && !FORM.test(seen)) {
-    throw new CliError('--seen needs 64 hex digits, as legate approvals prints them.', EXIT.usage)
+    throw new CliError(`--seen needs 64 hex digits, as ${legate('approvals')} prints them.`, EXIT.usage)
   }
   // A node that asks nothing is refused by the rules, which say who has answered.
   const isRight = now === null || (seen === undefined ? !isNeeded : now === seen)

@@ -2,6 +2,7 @@ import { parseJson } from '../../../base/json.ts'
 import { look, lookWith, type Node, type SettledCall, seenOf } from '../../../doors/rows.ts'
 import type { SettleWord } from '../../../index.ts'
 import { type Call, CliError, EXIT, isSet, textOption } from '../../command/command.ts'
+import { legate } from '../../command/next-command.ts'
 import type { Desk, DeskRows } from '../../desk/desk.ts'
 import { findNodes, findRun, onlyMatch, shortId } from '../../store/find-run.ts'
 import { withDesk } from '../../store/open-desk.ts'
@@ -67,12 +68,12 @@ async function onlyUnsettled(store: DeskRows, ending: string): Promise<Node> {
   const nodes = await look(store, turn.rootId, (tree) => turn.account.uncertain.flatMap((id) => tree.node(id) ?? []))
   if (nodes.length > 0) return onlyMatch(nodes, ending, lineOf)
   const id = shortId(turn.id)
-  throw new CliError(`No call of the run ${id} is uncertain. legate inbox lists those that are.`, EXIT.usage)
+  throw new CliError(`No call of the run ${id} is uncertain. ${legate('inbox')} lists those that are.`, EXIT.usage)
 }
 
 function notUncertain({ id, state }: Node): CliError {
-  const open = `If its process is gone, continue its run first: legate why ${shortId(id)} says how.`
-  const how = state === 'running' ? ` ${open}` : ' legate inbox lists the calls that are uncertain.'
+  const open = `If its process is gone, continue its run first: ${legate(`why ${shortId(id)}`)} says how.`
+  const how = state === 'running' ? ` ${open}` : ` ${legate('inbox')} lists the calls that are uncertain.`
   return new CliError(`${shortId(id)} is ${state}, not uncertain.${how}`, EXIT.usage, { namesHelp: false })
 }
 
@@ -89,7 +90,7 @@ async function wordsFor(call: Call, desk: Desk, { node, settled, by }: SettledWo
   const where = runId === node.turnId ? 'Its run goes on' : `It goes on as ${shortId(runId)}`
   const what = how === 'happened' ? 'with the result' : 'and calls it again'
   const turn = await lookWith(desk.store, runId, (tree) => tree.turn(runId))
-  if (turn?.state === 'ended') return `${head} ${where} ${what}, and has ended: legate show ${shortId(runId)}\n`
+  if (turn?.state === 'ended') return `${head} ${where} ${what}, and has ended: ${legate(`show ${shortId(runId)}`)}\n`
   return `${head} ${where} ${what}. ${await nextStep(call, desk, runId)}\n`
 }
 

@@ -1,6 +1,7 @@
 import { lookWith } from '../../../doors/rows.ts'
 import type { PendingApproval, PendingQuestion } from '../../../index.ts'
 import { type Call, CliError, EXIT, isSet } from '../../command/command.ts'
+import { legate } from '../../command/next-command.ts'
 import { shortId } from '../../store/find-run.ts'
 import { withDesk } from '../../store/open-desk.ts'
 import { age, duration } from '../../terminal/amounts.ts'
@@ -78,8 +79,8 @@ export function approvalLines(approval: PendingApproval, folder: string | undefi
     `  rule   ${indented(exactLine(ruleText(reason, request)))}`,
     `  since  ${age(now - since)}; denied automatically in ${duration(Math.max(0, expiresAt - now))}`,
     // A command stays on one line: the terminal breaks it, and copies it whole.
-    `  legate approve ${id}${seenOption(seen)}${edit} [--always]`,
-    `  legate deny ${id}${seenOption(seen)} --reason TEXT`,
+    `  ${legate(`approve ${id}${seenOption(seen)}`)}${edit} [--always]`,
+    `  ${legate(`deny ${id}${seenOption(seen)} --reason TEXT`)}`,
     '',
   ].join('\n')
 }

@@ -1,6 +1,7 @@
 import { look, wantedText } from '../../../doors/rows.ts'
 import type { InboxItem } from '../../../index.ts'
 import { type Call, isSet, textOption } from '../../command/command.ts'
+import { legate } from '../../command/next-command.ts'
 import type { Desk } from '../../desk/desk.ts'
 import { shortId } from '../../store/find-run.ts'
 import { withDesk } from '../../store/open-desk.ts'
@@ -67,6 +68,6 @@ function commandFor(item: OtherItem): string {
   const { type, nodeId, runId } = item
   const id = shortId(runId)
   if (item.type === 'uncertain') return settleCommand({ nodeId: nodeId ?? '', seen: item.seen })
-  if (type === 'failed') return `legate show ${id}, then legate retry ${id}`
-  return type === 'stalled' ? `legate audit ${id} --repair` : `legate why ${id} says what to start`
+  if (type === 'failed') return `${legate(`show ${id}`)}, then ${legate(`retry ${id}`)}`
+  return type === 'stalled' ? legate(`audit ${id} --repair`) : `${legate(`why ${id}`)} says what to start`
 }

@@ -1,6 +1,7 @@
 import type { AuditReport, Finding, NodeDiff, RunDiff, RunFigures, WhyReason } from '../../../doors/rows.ts'
 import type { Id } from '../../../index.ts'
 import { type Call, EXIT, isSet } from '../../command/command.ts'
+import { legate, withPlaces } from '../../command/next-command.ts'
 import type { DeskRows } from '../../desk/desk.ts'
 import { findDeleted, findIds, findRunOrNode, shortId } from '../../store/find-run.ts'
 import { withDesk } from '../../store/open-desk.ts'
@@ -50,7 +51,7 @@ function asText({ findings, repaired, checked, verified }: AuditReport, paint: P
   const left = findings.length === 0 ? paint('green', 'no errors') : `${plural(findings.length, 'finding')}`
   const hint =
     findings.some(({ repairable }) => repairable) && repaired.length === 0
-      ? '\nlegate audit --repair repairs what it can without losing anything.'
+      ? `\n${legate('audit --repair')} repairs what it can without losing anything.`
       : ''
   return `${lines.join('')}${looked}${held}: ${left}.${hint}\n`
 }
@@ -125,6 +126,6 @@ async function deletedIn(store: DeskRows, { words: [ending] }: Call): Promise<Id
 
 function reasonLine({ path, text, advice }: WhyReason, paint: Paint): string {
   const who = paint('bold', path.map(oneLine).join(' > '))
-  const next = advice === null ? '' : `\n  ${paint('dim', '→')} ${cleanText(advice)}`
+  const next = advice === null ? '' : `\n  ${paint('dim', '→')} ${withPlaces(cleanText(advice))}`
   return `${who}: ${cleanText(text)}${next}\n`
 }

@@ -1,6 +1,7 @@
 import { look, type Turn } from '../../../doors/rows.ts'
 import type { Id, StoreError } from '../../../index.ts'
 import { type Call, isSet } from '../../command/command.ts'
+import { withPlaces } from '../../command/next-command.ts'
 import type { Desk } from '../../desk/desk.ts'
 import { shortId } from '../../store/find-run.ts'
 import { withDesk } from '../../store/open-desk.ts'
@@ -81,7 +82,7 @@ function saidIn({ input, wokenBy }: Turn): Turn['input'] {
 function tamperedRow({ details: { rootId }, message }: StoreError): Row[] {
   if (typeof rootId !== 'string') return []
   const unknown = { agent: '?', createdAt: null, elapsedMs: null, tokens: 0, usd: null }
-  return [{ ...unknown, id: rootId, conversationId: rootId, state: 'tampered', doing: message }]
+  return [{ ...unknown, id: rootId, conversationId: rootId, state: 'tampered', doing: withPlaces(message) }]
 }
 
 const COLUMNS: readonly TableColumn[] = [

@@ -1,6 +1,7 @@
 import { look, type Node, seenOf, type TreeReader, type Turn } from '../../../doors/rows.ts'
 import type { Outcome } from '../../../index.ts'
 import { type Call, CliError, EXIT, isSet, textOption } from '../../command/command.ts'
+import { legate } from '../../command/next-command.ts'
 import type { Desk, DeskConversation } from '../../desk/desk.ts'
 import { findRun, shortId } from '../../store/find-run.ts'
 import { withDesk } from '../../store/open-desk.ts'
@@ -248,7 +249,7 @@ async function footer({ runIds, beforeRunId }: Page, talk: DeskConversation): Pr
   if (beforeRunId === null) return 'No messages.\n'
   const earlier = await talk.transcriptPage({ beforeRunId, limitTurns: 1 })
   if (earlier.runIds.length === 0) return ''
-  return `${plural(runIds.length, 'round')}. Earlier: legate transcript ${shortId(talk.id)} --before ${shortId(beforeRunId)}\n`
+  return `${plural(runIds.length, 'round')}. Earlier: ${legate(`transcript ${shortId(talk.id)} --before ${shortId(beforeRunId)}`)}\n`
 }
 
 async function turnBefore({ store }: Desk, conversationId: string, ending: string): Promise<string> {

@@ -1,4 +1,4 @@
-import { flag, int, list, type OptionRules, readOptions, record, text } from '../../../base/options.ts'
+import { code, flag, int, list, type OptionRules, readOptions, record, text } from '../../../base/options.ts'
 import type { McpPrompt, McpResource, McpTool } from './offer.ts'
 
 /** How agents are offered over MCP, and what is offered beside them. */
@@ -20,6 +20,11 @@ export interface McpOptions {
   readonly prompts?: readonly McpPrompt[]
   /** Resources of your program. */
   readonly resources?: readonly McpResource[]
+  /**
+   * Completes the commands of the command line in texts for people, such as `legate approvals 1f0c9a2e`: with the store that they
+   * need, for example. Default: they stay as they are.
+   */
+  readonly commands?: (text: string) => string
 }
 
 /** How one agent is offered. */
@@ -38,6 +43,7 @@ const OPTIONS: OptionRules<McpOptions> = {
   tools: list,
   prompts: list,
   resources: list,
+  commands: code,
 }
 
 const AGENT: OptionRules<McpAgentOptions> = { waitMs: int(0), needsTasks: flag }

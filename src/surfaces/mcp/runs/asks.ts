@@ -25,23 +25,30 @@ function askKey({ of }: Ask): string {
   return `${of.nodeId}.${of.seen}`
 }
 
-/** The requests for a client, by key. `mayAlways`: the person may allow it for the rest of the conversation. */
-export function inputRequests(asks: readonly Ask[], mayAlways: boolean): Record<string, object> {
-  return Object.fromEntries(asks.map((ask) => [askKey(ask), elicitation(ask, mayAlways)]))
+interface Asking {
+  /** True: the person may allow it for the rest of the conversation. */
+  readonly mayAlways: boolean
+  /** Says where a request can be allowed that is not shown whole. */
+  readonly notWhole: string
 }
 
-function elicitation(ask: Ask, mayAlways: boolean): object {
+/** The requests for a client, by key. */
+export function inputRequests(asks: readonly Ask[], asking: Asking): Record<string, object> {
+  return Object.fromEntries(asks.map((ask) => [askKey(ask), elicitation(ask, asking)]))
+}
+
+function elicitation(ask: Ask, { mayAlways, notWhole }: Asking): object {
   return {
     method: 'elicitation/create',
-    params: { mode: 'form', message: askText(ask), requestedSchema: form(ask, mayAlways) },
+    params: { mode: 'form', message: askText(ask, notWhole), requestedSchema: form(ask, mayAlways) },
   }
 }
 
 /** The question, in words. */
-export function askText({ kind, of }: Ask): string {
+export function askText({ kind, of }: Ask, notWhole: string): string {
   if (kind === 'question') return `${visible(of.path.join(' > '))} asks: ${visibleProse(of.text)}`
   const text = askedText(of)
-  return isWhole(of) ? text : `${text.slice(0, LONGEST_TEXT)}... (${text.length} characters)\n${NOT_WHOLE}`
+  return isWhole(of) ? text : `${text.slice(0, LONGEST_TEXT)}... (${text.length} characters)\n${notWhole}`
 }
 
 /** Says where a request can be allowed that is not shown whole. */

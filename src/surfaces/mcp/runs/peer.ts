@@ -19,7 +19,7 @@ import {
 import { hasForms, hasTasks } from '../offer/client.ts'
 import type { McpCall } from '../offer/offer.ts'
 import type { McpOptions } from '../offer/options.ts'
-import { type Ask, askText, inputRequests, readAnswers } from './asks.ts'
+import { type Ask, askText, inputRequests, NOT_WHOLE, readAnswers } from './asks.ts'
 import { type AnswerShape, resultOf, runningResult } from './content.ts'
 import { type Followed, followRun, progressText } from './follow.ts'
 import { newTask } from './task.ts'
@@ -103,7 +103,7 @@ export class Peer {
 
   /** The requests for a client's person, by key. */
   requests(asks: readonly Ask[]): Record<string, object> {
-    return inputRequests(asks, this.runtime.may('approve:always'))
+    return inputRequests(asks, { mayAlways: this.runtime.may('approve:always'), notWhole: this.notWhole })
   }
 
   /** May this client be asked? */
@@ -150,8 +150,32 @@ export class Peer {
   /** Says why a run does not go on, how a person can answer elsewhere, and what waits in it for this caller's word. */
   async whyText(runId: Id): Promise<string> {
     const { reasons } = await this.runtime.why(runId)
-    const asks = (await this.asks(runId)).map((ask) => `node_id ${ask.of.nodeId}, seen ${ask.of.seen}: ${askText(ask)}`)
-    return [...reasons.flatMap(reasonLines), ...asks].join('\n')
+    const asks = (await this.asks(runId)).map(
+      (ask) => `node_id ${ask.of.nodeId}, seen ${ask.of.seen}: ${askText(ask, this.notWhole)}`,
+    )
+    return [...reasons.flatMap((reason) => this.reasonLines(reason)), ...asks].join('\n')
+  }
+
+  /** Says in a line or two why a run does not go on; empty where nothing is known. */
+  async statusText(runId: Id): Promise<string> {
+    const { reasons } = await this.runtime.why(runId)
+    return reasons[0] === undefined ? '' : this.reasonLines(reasons[0]).join('\n')
+  }
+
+  /** What a person types in a terminal is a line of its own: clients show it to him. */
+  private reasonLines({ code, text, advice }: WhyReason): string[] {
+    const isForPeople = code === 'approval' || code === 'question'
+    const answer = isForPeople && advice !== null ? [`A person answers in a terminal: ${this.completed(advice)}`] : []
+    return [asSentence(text), ...answer]
+  }
+
+  /** Says where a request can be allowed that is not shown whole. */
+  get notWhole(): string {
+    return this.completed(NOT_WHOLE)
+  }
+
+  private completed(text: string): string {
+    return this.options.commands?.(text) ?? text
   }
 
   private async cancel(runId: Id): Promise<void> {
@@ -199,13 +223,6 @@ export function runIn(state: Json | undefined): Id | undefined {
 export async function attachRun({ runtime }: Peer, runId: unknown): Promise<Run> {
   if (typeof runId === 'string' && ID.test(runId)) return runtime.attach(runId)
   throw new NotFoundError('not_found', 'There is no such run.')
-}
-
-/** What a person types in a terminal is a line of its own: clients show it to him. */
-function reasonLines({ code, text, advice }: WhyReason): string[] {
-  const isForPeople = code === 'approval' || code === 'question'
-  const answer = isForPeople && advice !== null ? [`A person answers in a terminal: ${advice}`] : []
-  return [asSentence(text), ...answer]
 }
 
 /** The words of a reason may go on after a name and a colon; here they stand alone. */

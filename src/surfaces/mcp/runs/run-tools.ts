@@ -7,7 +7,7 @@ import type { RunInfo } from '../../../doors/rows.ts'
 import { DeniedError, InputError, type Json } from '../../../index.ts'
 import { hasForms } from '../offer/client.ts'
 import type { McpArguments, McpCall, McpTool } from '../offer/offer.ts'
-import { isWhole, NOT_WHOLE, readDecision, saysYes } from './asks.ts'
+import { isWhole, readDecision, saysYes } from './asks.ts'
 import { textContent } from './content.ts'
 import { attachRun, type Peer } from './peer.ts'
 
@@ -178,7 +178,7 @@ function answerTool(peer: Peer): McpTool {
       const { nodeId, isShown } = await waitingNode(peer, args, 'approval')
       const word = readDecision(args, textOf(args['seen']))
       if (word === undefined) throw new InputError('invalid_input', 'Give "decision": allow_once, allow_here or deny.')
-      if (saysYes(word) && !isShown) throw new DeniedError('denied', NOT_WHOLE)
+      if (saysYes(word) && !isShown) throw new DeniedError('denied', peer.notWhole)
       await peer.runtime.answer(nodeId, word)
       return RECORDED
     },

@@ -41,6 +41,5 @@ async function getTask(peer: Peer, taskId: unknown, { client }: McpCall): Promis
   const look = await peer.runtime.look(run.id)
   if (look.state === 'ended') return endedTask(look, await run.result, await peer.shapeOf(look.agent))
   const asks = peer.canAsk(client) ? await peer.asks(run.id) : []
-  const { reasons } = await peer.runtime.why(run.id)
-  return openTask(look, peer.requests(asks), reasons[0]?.text ?? '')
+  return openTask(look, peer.requests(asks), await peer.statusText(run.id))
 }
