@@ -60,3 +60,28 @@ test('three processes take turns on a slow disk: nobody is refused, and no event
   expect(store.roots({ limit: 100 })).toHaveLength(3 * 2 * AT_ONCE)
   await store.close()
 }, 60_000)
+
+test('opening takes the flushes that come once, so that each commit takes one', async ({ skip }) => {
+  const folder = tempFolder()
+  const env = slowDisk(folder)
+  if (env === null) return skip('gcc is missing: it builds the slow disk')
+  const path = join(folder, 'legate.db')
+  await sqliteStore(path).close()
+  const code = `
+    const store = sqliteStore({ path: ${JSON.stringify(path)}, durability: 'power' })
+    const times = []
+    for (const name of ['a', 'b', 'c']) {
+      const begun = performance.now()
+      store.commit(treeCommit(name))
+      times.push(performance.now() - begun)
+      await new Promise((resolve) => setTimeout(resolve, 100))
+    }
+    console.log(JSON.stringify(times))
+  `
+
+  const times = JSON.parse(programs.run(code, { env })) as number[]
+
+  expect(times).toHaveLength(3)
+  expect(Math.min(...times)).toBeGreaterThan(FLUSH_MS - 1)
+  expect(Math.max(...times)).toBeLessThan(2 * FLUSH_MS)
+}, 60_000)

@@ -122,6 +122,8 @@ function openConnection({ path, durability, busyMs }: SqliteFile): Connection {
     connection.exec(`PRAGMA journal_size_limit = ${LOG_BYTES}`)
     requireKnownSchema(path, schemaVersion(connection))
     migrate(connection)
+    connection.exec(`PRAGMA busy_timeout = ${Math.min(busyMs, BEGIN_MS)}`)
+    if (durability === 'power') beginLog(connection)
     connection.exec(`PRAGMA busy_timeout = ${FIRST_TRY_MS}`)
     return connection
   } catch (error) {
@@ -129,6 +131,24 @@ function openConnection({ path, durability, busyMs }: SqliteFile): Connection {
     throw error
   }
 }
+
+/** How long opening waits for those who write. */
+const BEGIN_MS = 2_000
+
+/**
+ * The first flush of a connection is followed by one of the folder, and the first of an empty log by one of its header. They
+ * belong to opening: later a commit stops the event loop for one flush.
+ */
+function beginLog(connection: Connection): void {
+  try {
+    connection.exec(`PRAGMA user_version = ${schemaVersion(connection)}`)
+  } catch (error) {
+    // The disk is full, or another process writes. Reading goes on, and a commit says so itself.
+    if (!NOT_NOW.has(resultCode(error) & 0xff)) throw error
+  }
+}
+
+const NOT_NOW: ReadonlySet<number> = new Set([RESULT.busy, RESULT.full, RESULT.io])
 
 /**
  * The pages of a new file. A commit changes few bytes of each page that it touches, and the log gets whole pages: with pages of
