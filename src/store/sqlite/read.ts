@@ -129,10 +129,12 @@ export function sqliteReader(graph: SqliteGraph, read: RunQuery): SqliteReader {
       return turns(OPEN_IN_TREE, [rootId, bound(limit)]).filter((turn) => turn.rootId === rootId)
     },
     openPages: function* () {
-      const places = list(OPEN_PLACES, [])
+      const [[numbers] = []] = list(OPEN_PLACES, [])
+      const places = numbers == null ? [] : textOf(numbers).split(',').map(Number)
       for (let at = 0; at < places.length; at += OPEN_PAGE) {
-        const page = places.slice(at, at + OPEN_PAGE).flat()
-        yield graph.turnsAt(page.filter((n) => typeof n === 'number'))
+        const page = places.slice(at, at + OPEN_PAGE)
+        const homes = list(HOMES_OF, [JSON.stringify(page)]).map(([n]) => Number(n))
+        yield graph.turnsAt([...page, ...homes])
       }
     },
     openRoots: ({ limit, owner }) =>
@@ -194,8 +196,9 @@ const OPEN_IN_TREE = OPEN_TURNS.replace(
   'LIMIT',
   "AND coalesce(data ->> '$.rootId', data ->> '$.conversationId') = ? LIMIT",
 )
-const OPEN_PLACES = `SELECT t.n, c.n FROM rows AS t ${CONVERSATION_OF_TURN.replaceAll('CROSS', 'LEFT')}
-  WHERE t.queue >= 'q' AND t.queue < 'u' AND t.n % 1048576 = 0`
+/** One text, from the index alone. */
+const OPEN_PLACES = `SELECT CAST(group_concat(n) AS BLOB) FROM rows WHERE queue >= 'q' AND queue < 'u' AND n % 1048576 = 0`
+const HOMES_OF = `SELECT DISTINCT c.n FROM json_each(?) CROSS JOIN rows AS t ON t.n = json_each.value ${CONVERSATION_OF_TURN}`
 const OPEN_ROOTS = `SELECT CAST(t.data ->> '$.turn' AS BLOB) FROM rows AS t ${CONVERSATION_OF_TURN}
   WHERE t.queue >= 'q' AND t.queue < 'u' AND t.n % 1048576 = 0
     AND coalesce(c.data ->> '$.type', 'user') = 'user' LIMIT ?`
