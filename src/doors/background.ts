@@ -11,13 +11,9 @@ export type {
 export type { EventType, NameClash, StreamOptions } from '../agent/definition/subagent-options.ts'
 export { askTools } from '../delegation/background/ask.ts'
 export type { ChildPoll, SpawnedAgent } from '../delegation/background/handle.ts'
+export { type JoinOptions, type JoinResult, joinSpawned } from '../delegation/background/join-spawned.ts'
 export type { BackgroundOptions } from '../delegation/background/options.ts'
-export {
-  type JoinOptions,
-  type JoinResult,
-  joinSpawned,
-  type SpawnAgentOptions,
-} from '../delegation/background/spawn-agent.ts'
+export type { SpawnAgentOptions } from '../delegation/background/spawn-agent.ts'
 export { backgroundSubagents } from '../delegation/background/tools.ts'
 export {
   type Schedule,

@@ -96,8 +96,18 @@ describe('a decision', () => {
       'git rebase -x make',
       'git grep -Oless x',
       'git clone -u prog x',
+      'git clone -qu/bin/prog x',
       'git bisect run make',
     ],
+    // Git takes the beginning of a long option for the whole of it, and short options stand together in one word.
+    ...['git ls-remote --u=prog .', 'git push --e=prog x y', 'git pull --uplo=prog x', 'git grep -nOprog x'],
+    // What these write chooses what git runs next, or lies anywhere.
+    ...[
+      'git config --global core.fsmonitor prog',
+      'git bundle create /etc/x HEAD',
+      'git fast-export --export-marks=/etc/x',
+    ],
+    ...['git worktree add /etc/x', 'git apply --unsafe-paths x', 'git an-alias', 'git help -w log'],
     ...['/usr/bin/git log -o x', 'env GIT_PAGER=x git log --upload-pack=x', 'cd /workspace/a && git log --output=x'],
   ])('a star of an exception does not cover %s, because that line may start a program or write a file', (line) => {
     const star: Layer = {
@@ -118,12 +128,33 @@ describe('a decision', () => {
     'git diff HEAD',
     'git commit -m "fix git"',
     'git add -u',
+    'git push --recurse-submodules=check origin main',
+    'git log --no-ext-diff --no-textconv -- src',
+    'git --no-pager diff',
+    'git --version',
     'gitk --output',
     'npm test',
   ])('a star of an exception covers %s', (line) => {
     const star: Layer = { by: 'me', allow: ['exec:*'], ask: ['exec:*'], deny: [], free: ['exec:*'] }
 
     expect(decide([star], readRequest(`exec:${line}`)).verdict).toBe('allow')
+  })
+
+  test('a star covers a command of git that its rule names, but not every option of it', () => {
+    const named: Layer = {
+      by: 'me',
+      allow: ['exec:*'],
+      ask: ['exec:*'],
+      deny: [],
+      free: ['exec:git worktree *', 'exec:git clone *'],
+    }
+    const verdict = (line: string) => decide([named], readRequest(`exec:${line}`)).verdict
+
+    expect(verdict('git worktree list')).toBe('allow')
+    expect(verdict('git clone https://example.com/x')).toBe('allow')
+    expect(verdict('git clone -qu/bin/prog x')).toBe('ask')
+    expect(verdict('git clone --u=/bin/prog x')).toBe('ask')
+    expect(verdict('git config core.pager x')).toBe('ask')
   })
 
   test('explain names the exception and the ask that it answers', () => {

@@ -12,7 +12,7 @@
 
 import { InputError, messageOf } from '../base/error.ts'
 import { DEFAULT_USE, isDefault, isDomain, type Layer } from './grant.ts'
-import { guardedName, guardedPlace, hasNamed, isNaming, isOpen, opensMore } from './guarded.ts'
+import { guardedName, guardedPlace, hasNamed, isCoveredBy, isNaming, isOpen } from './guarded.ts'
 import { matchName, matchPath } from './match.ts'
 import { type Request, readRequest, requestText } from './request.ts'
 import { type ParsedRule, readRule, splitRule } from './rule.ts'
@@ -151,10 +151,10 @@ export function askLayer(layer: Layer, request: Request): LayerAnswer {
 function freeRule({ free }: Layer, request: Request): string | undefined {
   if (free === undefined) return undefined
   const guarded = guardedName(request)
-  const isOpenLine = opensMore(request)
   return free.find((rule) => {
     if (!isMatch(readRule(rule), request, false)) return false
-    return guarded === undefined ? !isOpenLine || !rule.includes('*') : isNaming(rule, request, [guarded])
+    if (guarded !== undefined) return isNaming(rule, request, [guarded])
+    return !rule.includes('*') || isCoveredBy(rule, request)
   })
 }
 

@@ -59,19 +59,38 @@ export function isOpen({ allow }: Layer): boolean {
 }
 
 /**
- * True for a line of git with a word that names a program to start, or a file to write anywhere. A person who writes `git log *`
- * thinks of no such line.
+ * True where a rule with a star covers the line as well. Of git it covers everyday commands and those that the rule names, and no
+ * line with a word that names a program to start, or a file to write anywhere: a person who writes `git *` thinks of none of these.
  */
-export function opensMore({ domain, name }: Request): boolean {
-  if (domain !== 'exec' || !name.includes('git')) return false
+export function isCoveredBy(rule: string, { domain, name }: Request): boolean {
+  if (domain !== 'exec' || !name.includes('git')) return true
   const words = readWords(splitPlace(name).rest)
-  if (words === undefined) return true
+  if (words === undefined) return false
   const at = words.findIndex((word) => /(?:^|[/\\])git(?:\.exe)?$/i.test(word))
-  if (at === -1) return false
+  if (at === -1) return true
   const rest = words.slice(at + 1)
-  return rest.some((word) => OPENING.test(word) || (word.startsWith('-u') && rest.includes('clone')))
+  const command = rest.find((word) => !word.startsWith('-')) ?? ''
+  const isEveryday = EVERYDAY.test(command)
+  if (!isEveryday && (STARTER.test(command) || !rule.split(/[\s:'"]+/).includes(command))) return false
+  return !rest.some((word) => isOpening(word) || (isEveryday ? /^-\w*O/ : /^-\w*[oOux]/).test(word))
 }
 
-/** Git takes the beginning of a long option for the whole of it. */
+/**
+ * Git takes the beginning of a long option for the whole of it. Short options stand together in one word, and what stands behind
+ * them belongs to the last: `-nOless`, `-qu/bin/prog`.
+ */
+function isOpening(word: string): boolean {
+  if (!word.startsWith('--')) return /^-[cCoOx]/.test(word)
+  const [option = ''] = word.slice(2).split('=')
+  return option !== '' && OPENING.some((name) => name.startsWith(option) || option.startsWith(name))
+}
+
 const OPENING =
-  /^(?:-[cCoOx].*|--(?:conf|exe|ext|git-|no-i|op|ou|rec|textc|upl|work).*|archimport|bisect|daemon|difftool|filter-branch|hook|instaweb|mergetool|rebase|send-email|submodule)$/
+  'config-env exec ext-diff git-dir no-index open- output receive-pack textconv upload-pack work-tree'.split(' ')
+
+/** Commands that start programs, whatever their options are. */
+const STARTER = /^(?:bisect|difftool|filter-branch|mergetool|rebase|submodule)$/
+
+/** Commands that write in the repository alone, and change no setting of it: other settings name programs. */
+const EVERYDAY =
+  /^(?:|add|blame|branch|cat-file|checkout|cherry-pick|clean|commit|describe|diff|fetch|grep|log|ls-(?:files|remote|tree)|merge|mv|pull|push|reflog|remote|reset|restore|rev-parse|revert|rm|shortlog|show|stash|status|switch|tag)$/

@@ -1,5 +1,14 @@
 import { statSync } from 'node:fs'
+import { dirname } from 'node:path'
 import { isLegateError, messageOf, StoreError } from '../base/error.ts'
+
+/** A folder that is not there is mostly a slip of the pen: a new store beside the right one would look like lost runs. */
+export function requireFolder(path: string): void {
+  const folder = dirname(path)
+  if (statSync(folder, { throwIfNoEntry: false }) !== undefined) return
+  const message = `There is no folder ${folder} for the store ${path}. Make the folder first, or name another path.`
+  throw new StoreError('store', message, { details: { path } })
+}
 
 /** A check costs microseconds; on a slow disk, where it takes longer, it is made less often. */
 const LOOK_MS = 100

@@ -10,7 +10,7 @@
 import { DefinitionError } from '../base/error.ts'
 import type { Json } from '../base/json.ts'
 import { anything, code, flag, type OptionRules, oneOf, orJust, positive, readOptions, text } from '../base/options.ts'
-import { type CheckedSchema, type InferOutput, readSchema, type Schema } from '../base/schema/schema.ts'
+import { type CheckedSchema, type InferOutput, readShownSchema, type Schema } from '../base/schema/schema.ts'
 import type { Files } from '../files/files.ts'
 import type { Request } from '../grant/request.ts'
 import type { Outcome } from '../graph/outcome.ts'
@@ -174,8 +174,8 @@ export function tool<const In extends Schema, Out>(definition: ToolDefinition<In
   const which = `of the tool ${JSON.stringify(description.slice(0, 60))}`
   return Object.freeze({
     description,
-    input: readSchema(input, `the input ${which}`),
-    output: output ? readSchema(output as Schema, `the output ${which}`, 'output') : null,
+    input: readShownSchema(input, `the input ${which}`),
+    output: output ? readShownSchema(output as Schema, `the output ${which}`, 'output') : null,
     // Nothing of it happens here: to ask for it once more does no harm.
     effect: isOutside ? 'idempotent' : (definition.effect ?? 'effectful'),
     timeoutMs: definition.timeoutMs ?? (isOutside ? OUTSIDE_MS : TOOL_TIMEOUT_MS),

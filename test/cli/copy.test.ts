@@ -41,6 +41,8 @@ describe('legate copy', () => {
       [['copy', '--from', place.store, '--to', place.store], /name the same store/, 2],
       [['copy', '--from', to('nothing.db'), '--to', to('x.db')], /There is no store at /, 1],
       [['copy', '--from', to('empty'), '--to', to('x.db')], /a folder without a store of JSON/, 1],
+      [['copy', '--from', place.store, '--to', to('gone/x.db')], /There is no folder .*gone for the store /, 1],
+      [['copy', '--from', place.store, '--to', `${to('gone/x')}/`], /There is no folder .*gone for the store /, 1],
       [['copy', '--from', 'mysql://x', '--to', to('x.db')], /postgres:\/\//, 2],
     ]
     for (const [args, words, code] of wrong) {
@@ -49,5 +51,6 @@ describe('legate copy', () => {
       expect(ended.stderr.trim()).not.toContain('\n')
     }
     expect(existsSync(to('x.db'))).toBe(false)
+    expect(existsSync(to('gone'))).toBe(false)
   })
 })

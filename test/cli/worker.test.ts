@@ -286,6 +286,13 @@ describe('resume', () => {
       ),
     )
     expect(without.stdout).toContain(`legate resume ${id.slice(-8)} --module FILE`)
+    const named = await place.run(['resume', id])
+    expect(named).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining(
+        `an ES module that exports them. Continue with: legate resume ${id.slice(-8)} --module FILE`,
+      ),
+    })
     const again = await place.run(['resume', id, '-m', agentsModule])
     expect(again).toMatchObject({ code: 0, stdout: expect.stringContaining('Asked 2 times: {"place":"the sky"}') })
     const changed = path.join(place.folder, 'changed.mjs')
@@ -313,6 +320,7 @@ describe('resume', () => {
       stderr: expect.stringContaining('has ended: completed. There is nothing to resume.'),
     })
     expect(child).toMatchObject({ code: 1, stdout: '' })
+    expect(await place.run(['resume', id])).toMatchObject({ code: 1, stderr: over.stderr })
   })
 })
 

@@ -144,14 +144,12 @@ describe('a definition that cannot work is refused with what to do', () => {
     expect(define).toThrow(message)
   })
 
-  test('a schema that no JSON Schema can express is refused when its agent is run or registered', () => {
-    const model = scriptedModel([])
-    const when = tool({ description: 'When', input: z.object({ at: z.date() }), execute: () => 1 })
-    const clerk = agent({ name: 'clerk', instructions: '', model, tools: { when } })
+  test.each(['input', 'output'] as const)('an %s that no model can be shown is refused at once', (side) => {
+    const define = () =>
+      tool({ description: 'When', input: { type: 'object' }, [side]: z.object({ at: z.date() }), execute: () => 1 })
 
-    expect(() => openRuntime({ agents: [clerk] })).toThrow(DefinitionError)
-    expect(() => openRuntime().run(clerk, 'go')).toThrow(/Date/)
-    expect(model.requests).toHaveLength(0)
+    expect(define).toThrow(DefinitionError)
+    expect(define).toThrow(`the ${side} of the tool "When": the zod schema has no JSON Schema: Date cannot be`)
   })
 })
 

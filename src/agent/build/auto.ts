@@ -1,6 +1,6 @@
 import { DefinitionError } from '../../base/error.ts'
 import { anything, type OptionRules, readOptions } from '../../base/options.ts'
-import { readSchema, type Schema } from '../../base/schema/schema.ts'
+import { readShownSchema, type Schema } from '../../base/schema/schema.ts'
 import { toModel } from '../../model/named/to-model.ts'
 import { delegatingTool } from '../../tool/tool.ts'
 import { type AgentCore, type AnyAgent, type AutoDefinition, checkAgentName, markAgent } from '../definition/agent.ts'
@@ -26,8 +26,8 @@ export function autoCore(base: AgentCore | null, definition: AutoDefinition<Sche
     name,
     description,
     instructions: base === null || base.instructions === '' ? said : `${base.instructions}\n\n${said}`,
-    input: readSchema(input, `${where}, input`),
-    output: readSchema(output, `${where}, output`),
+    input: readShownSchema(input, `${where}, input`),
+    output: readShownSchema(output, `${where}, output`),
     ...(model === undefined ? {} : { model: toModel(model) ?? refuse(`the model of "${name}" is none.`) }),
   }
 }

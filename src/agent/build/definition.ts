@@ -1,7 +1,7 @@
 import { DefinitionError, messageOf } from '../../base/error.ts'
 import { frozenCopy } from '../../base/json.ts'
 import { anything, code, flag, int, type OptionRules, oneOf, readOptions, record, text } from '../../base/options.ts'
-import { type CheckedSchema, type JsonSchema, readSchema, type Schema } from '../../base/schema/schema.ts'
+import { type CheckedSchema, readShownSchema, type Schema } from '../../base/schema/schema.ts'
 import { hasField } from '../../fields/locate.ts'
 import { type PathPattern, readPath } from '../../fields/path-pattern.ts'
 import { checkBudget } from '../../grant/budget.ts'
@@ -71,7 +71,7 @@ export function defineAgent(given: Definition | CodeDefinition): AgentCore {
   if (definition.budget !== undefined) checkBudget(definition.budget, where)
   if (definition.delegation !== undefined) readOptions(`${where}, delegation`, definition.delegation, ATTEMPTS)
   if (definition.hooks !== undefined) checkHooks(definition.hooks, where)
-  const output = definition.output ? readOutput(definition.output, reply, where) : null
+  const output = definition.output ? readShownSchema(definition.output, `${where}, output`) : null
   return withIdentity({
     name,
     ...wordsOf(definition),
@@ -79,7 +79,7 @@ export function defineAgent(given: Definition | CodeDefinition): AgentCore {
     settings: frozenCopy(readSettings(definition.settings ?? {}, `${where}.settings`)),
     ...readKit(definition, where),
     meta: definition.toolkit?.meta ?? 'none',
-    input: definition.input ? readSchema(definition.input, `${where}, input`) : null,
+    input: definition.input ? readShownSchema(definition.input, `${where}, input`) : null,
     output,
     repair: readRepair(definition.repair, output, where),
     eager: readEager(definition.eager, output, where),
@@ -100,18 +100,6 @@ export function defineAgent(given: Definition | CodeDefinition): AgentCore {
     isModelOfFile: false,
     fileLayers: null,
   })
-}
-
-/** A type that no model can be shown, such as a date, is refused here and not at the first run. Code may give it. */
-function readOutput(given: Schema, reply: ReplyCore | null, where: string): CheckedSchema {
-  const output = readSchema(given, `${where}, output`)
-  if (reply === null) shownForm(output)
-  return output
-}
-
-/** Makes the form that models are shown. Throws where a type has none. */
-function shownForm({ jsonSchema }: CheckedSchema): JsonSchema {
-  return jsonSchema
 }
 
 function wordsOf(given: Definition): Pick<AgentCore, 'description' | 'instructions' | 'prompt'> {

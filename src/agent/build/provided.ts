@@ -1,7 +1,7 @@
 import { messageOf, SubAgentUnavailable } from '../../base/error.ts'
 import { isRecord } from '../../base/json.ts'
 import { after } from '../../base/maybe.ts'
-import type { CheckedSchema, JsonSchema } from '../../base/schema/schema.ts'
+import type { JsonSchema } from '../../base/schema/schema.ts'
 import { type AgentProvider, type AnyAgent, isAgent } from '../definition/agent.ts'
 
 /** An agent, or the promise of one. */
@@ -24,7 +24,7 @@ export function providedAgent(provider: AgentProvider, name: string): AgentOrPro
 /** Refuses an agent whose arguments cannot be described to a model, because it cannot be a tool. */
 export function checkAgent({ input, name }: AnyAgent, where: string): void {
   if (input === null) return
-  const fault = schemaFault(input)
+  const fault = faultIn(input.jsonSchema, '')
   if (fault !== undefined) {
     throw new SubAgentUnavailable('subagent_unavailable', `${where}: the input of "${name}" ${fault}`)
   }
@@ -61,14 +61,6 @@ function isThenable(value: unknown): value is PromiseLike<unknown> {
 const TYPES = ['object', 'array', 'string', 'number', 'integer', 'boolean', 'null']
 
 /** Explains why a schema cannot describe the arguments of a tool, as the rest of a sentence; undefined when it can. */
-function schemaFault(schema: CheckedSchema): string | undefined {
-  try {
-    return faultIn(schema.jsonSchema, '')
-  } catch (error) {
-    return `has no JSON Schema: ${messageOf(error)}`
-  }
-}
-
 function faultIn(schema: JsonSchema, path: string): string | undefined {
   const { type, properties = {}, required = [], items } = schema
   const wrong = [type ?? []].flat().find((name) => !TYPES.includes(String(name)))

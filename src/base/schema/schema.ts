@@ -4,7 +4,7 @@
 // Called by: tools, agents and recipes for their input and output; the checks run when values arrive.
 // Must stay true:
 //   - `validate` never throws and never rejects: every failure is an issue.
-//   - A schema is converted and compiled when it is first needed, so that defining an agent stays cheap.
+//   - A schema is compiled when it is first needed, so that defining an agent stays cheap.
 //   - A check takes time in proportion to the value (I10).
 
 import { DefinitionError, isLegateError, messageOf } from '../error.ts'
@@ -82,16 +82,16 @@ export function readSchema<T = unknown>(
   return readRaw(schema, where) as CheckedSchema<T>
 }
 
-/** Tells why a JSON Schema of a file cannot be used; undefined where it can. */
-export async function schemaProblem(schema: JsonSchema): Promise<string | undefined> {
-  const { hasTooManyKeywords, MOST_KEYWORDS } = await import('./json-check.ts')
-  if (hasTooManyKeywords(schema)) return `it has more than ${MOST_KEYWORDS} keywords`
-  try {
-    await readSchema(schema, 'schema').prepare()
-    return undefined
-  } catch (error) {
-    return isLegateError(error) ? messageOf(error.cause ?? error) : messageOf(error)
-  }
+/** Reads the schema of a definition: a type that no model can be shown, such as a date, is refused here and not at the first run. */
+export function readShownSchema<T = unknown>(schema: Schema<T>, where: string, side?: SchemaSide): CheckedSchema<T> {
+  const checked = readSchema<T>(schema, where, side)
+  shownForm(checked)
+  return checked
+}
+
+/** Makes the form that models are shown. Throws where a type has none. */
+function shownForm({ jsonSchema }: CheckedSchema): JsonSchema {
+  return jsonSchema
 }
 
 /** One line for each issue, `path: message`; at most 20 lines of 300 characters. */

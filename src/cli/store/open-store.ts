@@ -102,7 +102,6 @@ function openOrMakeStore(call: Call): Store {
 export function makePlace(path: string, named: string): Store {
   if (isPostgresUrl(path)) return postgresStore(path)
   if (named.endsWith('/') || isFolder(path)) return jsonStore(path)
-  mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
   return sqliteStore(path)
 }
 

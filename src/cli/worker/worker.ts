@@ -258,11 +258,9 @@ const GO_ON = 'Go on where you stopped.'
  */
 export async function continueCancelled(runtime: Runtime, target: Turn, agents: readonly AnyAgent[]): Promise<Run> {
   const id = shortId(target.id)
-  const { status } = target.outcome ?? { status: 'running' }
   const { rootId, conversationId } = target
   const conversation = await look(runtime.store, rootId, (tree) => tree.conversation(conversationId))
-  if (status !== 'cancelled')
-    throw new CliError(`The run ${id} has ended: ${oneLine(status)}. There is nothing to resume.`)
+  refuseEnded(target)
   if (conversation?.type !== 'user')
     throw new CliError(`The run ${id} belongs to a subagent. Only its host can start it again.`)
   const { name, inline } = conversation.agent
@@ -272,6 +270,12 @@ export async function continueCancelled(runtime: Runtime, target: Turn, agents: 
     throw new CliError(`The module exports no agent "${oneLine(name)}", which the run ${id} needs.`)
   const input = agent.input === null ? GO_ON : await sameInput(agent, target)
   return runtime.run(agent, input as never, { conversationId: conversation.id })
+}
+
+/** Throws a CliError for a run that has ended and was not cancelled: nothing takes it up again. */
+export function refuseEnded({ id, outcome }: Turn): void {
+  if (outcome === null || outcome.status === 'cancelled') return
+  throw new CliError(`The run ${shortId(id)} has ended: ${oneLine(outcome.status)}. There is nothing to resume.`)
 }
 
 /** Sends one more message to an agent that its row holds, which starts one more run. */

@@ -2,7 +2,6 @@ import path from 'node:path'
 import { DefinitionError, messageOf } from '../../base/error.ts'
 import { toJson } from '../../base/json.ts'
 import { type OptionRules, oneOf, readOptions, text } from '../../base/options.ts'
-import { schemaProblem } from '../../base/schema/schema.ts'
 import type { AgentFile } from '../agent-file/agent-file.ts'
 import { AgentFileDraft } from '../agent-file/draft.ts'
 import { correctKeys } from '../agent-file/names.ts'
@@ -90,7 +89,9 @@ const MOST_KEYS = 500
 async function checkSchemas(agent: AgentFile, fields: Fields, report: NoticeReport): Promise<void> {
   for (const key of ['input', 'output'] as const) {
     const schema = agent[key]
-    const why = schema === null ? undefined : await schemaProblem(schema)
+    if (schema === null) continue
+    const { schemaProblem } = await import('../../base/schema/schema-problem.ts')
+    const why = await schemaProblem(schema)
     if (why === undefined) continue
     const message = `\`${key}\` is no JSON Schema that can be used: ${why}`
     report.error({ code: 'schema', message, line: fields.lineOf(key), hint: 'Correct the schema.' })

@@ -46,7 +46,7 @@ beforeEach(() => {
 
 describe('the journal', () => {
   test('is for the owner only, and with the documents all that is left after closing', async () => {
-    const deep = join(folder, 'a/b')
+    const deep = join(folder, 'a')
     const store = jsonStore(deep)
     await end(store, 'root-a')
     await store.close()
@@ -54,6 +54,14 @@ describe('the journal', () => {
     expect(statSync(join(folder, 'a')).mode & 0o777).toBe(0o700)
     expect(readdirSync(deep).sort()).toEqual(['root-a.json', 'store.journal'])
     for (const file of readdirSync(deep)) expect(statSync(join(deep, file)).mode & 0o777).toBe(0o600)
+  })
+
+  test('a missing folder above it is not made: it may be a slip of the pen', () => {
+    const deep = join(folder, 'a/b')
+    expect(() => jsonStore(deep)).toThrow(
+      `There is no folder ${join(folder, 'a')} for the store ${deep}. Make the folder first, or name another path.`,
+    )
+    expect(readdirSync(folder)).toEqual([])
   })
 
   test('I3: torn anywhere in its last line it opens with all that was acknowledged before, and goes on', async () => {

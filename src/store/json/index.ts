@@ -6,7 +6,7 @@ import { ownFolder } from '../../base/system/own-files.ts'
 import type { Commit } from '../../graph/commit.ts'
 import type { Id } from '../../graph/rows.ts'
 import { finding, type Removal, type Tombstone, type VerifyReport, type WholeTree } from '../archive.ts'
-import { fileError, watchFile } from '../file-presence.ts'
+import { fileError, requireFolder, watchFile } from '../file-presence.ts'
 import { bury, memoryArchive, putTree, removeTombstone, tombstoneIn } from '../memory/archive.ts'
 import { forgetOwner, readChanges, readSpent } from '../memory/beside.ts'
 import { applyCommit, checkCommit } from '../memory/commit.ts'
@@ -27,7 +27,7 @@ import { extend, type JournalEntry, newRows, nextLink } from './record.ts'
 export { type JsonSession, jsonSession } from './session.ts'
 
 export interface JsonStoreOptions {
-  /** The folder of the store. It is made if it is not there. */
+  /** The folder of the store. It is made if it is not there, in a folder that is there already. */
   readonly folder: string
   /** The failure that acknowledged commits survive: `process` = kill -9 (the default), `power` = also a power cut. */
   readonly durability?: 'process' | 'power'
@@ -120,7 +120,7 @@ function checkKeep({ keep = Number.POSITIVE_INFINITY }: JsonStoreOptions): void 
 function openRows(options: JsonStoreOptions): JsonRows {
   const { folder } = options
   try {
-    mkdirSync(folder, { recursive: true, mode: 0o700 })
+    if (statSync(folder, { throwIfNoEntry: false }) === undefined) makeFolder(resolve(folder))
     ownFolder(folder, 'the store')
     const release = lockFolder(folder)
     try {
@@ -132,6 +132,11 @@ function openRows(options: JsonStoreOptions): JsonRows {
   } catch (error) {
     throw fileError(error, folder)
   }
+}
+
+function makeFolder(folder: string): void {
+  requireFolder(folder)
+  mkdirSync(folder, { mode: 0o700 })
 }
 
 /** The tables, and the journal that restores them. */

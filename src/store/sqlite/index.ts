@@ -40,7 +40,7 @@ import { type SqliteGraph, sqliteGraph, sqliteReader } from './read.ts'
 import { rollBack } from './schema.ts'
 
 export interface SqliteStoreOptions {
-  /** The path of the file. It is made if it is not there. */
+  /** The path of the file. It is made if it is not there, in a folder that is there already. */
   readonly path: string
   /** The failure that acknowledged commits survive: `process` = kill -9 (the default), `power` = also a power cut. */
   readonly durability?: 'process' | 'power'

@@ -2,6 +2,7 @@ import { accessSync, closeSync, constants, openSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { isLegateError, StoreError } from '../../base/error.ts'
 import { DATABASE_ENDINGS, ownFile } from '../../base/system/own-files.ts'
+import { requireFolder } from '../file-presence.ts'
 import { type Connection, connect, foreignMessage, RESULT, resultCode, storeError, whileBusy } from './driver.ts'
 import { APPLICATION_ID, MIGRATIONS, migrate, schemaVersion } from './schema.ts'
 
@@ -42,14 +43,6 @@ function prepareFile({ path, readOnly }: SqliteFile): void {
   if (readOnly) requireReadable(path)
   else requireWritable(path)
   if (stat.size > 0) requireOurs(path)
-}
-
-/** A folder that is not there is mostly a slip of the pen: a new store beside the right one would look like lost runs. */
-function requireFolder(path: string): void {
-  const folder = dirname(path)
-  if (statSync(folder, { throwIfNoEntry: false }) !== undefined) return
-  const message = `There is no folder ${folder} for the store ${path}. Make the folder first, or name another path.`
-  throw new StoreError('store', message, { details: { path } })
 }
 
 function requireReadable(path: string): void {

@@ -27,7 +27,7 @@ import {
   nothingOpen,
   reportFailure,
 } from '../../worker/verdict.ts'
-import { continueCancelled, Worker } from '../../worker/worker.ts'
+import { continueCancelled, refuseEnded, Worker } from '../../worker/worker.ts'
 
 export async function resume(call: Call): Promise<number> {
   const file = textOption(call, 'module')
@@ -63,7 +63,7 @@ async function withoutModule(call: Call): Promise<number> {
   const { trees, folder } = await closing(store, () =>
     target === undefined ? openHere(store) : treeOfRun(store, target),
   )
-  if (trees.size === 0) return nothingHere(store)
+  if (trees.size === 0) return target === undefined ? nothingHere(store) : needsCode(store, target)
   await closing(store, () => checkModels(store, trees))
   const options = { agents: [], files: diskFiles({ workspace: folder }) }
   return work(call, { store, options, target, trees, again: continueCommand() })
@@ -164,6 +164,16 @@ async function lastSeqs(store: Store, target: Turn | undefined): Promise<Readonl
   const seqs = new Map<Id, number>()
   for (const { rootId } of open) seqs.set(rootId, await look(store, rootId, (tree) => tree.lastSeq(rootId)))
   return seqs
+}
+
+/** Says of a run that was named what it needs, or that it is over. */
+async function needsCode(store: Store, target: Turn): Promise<never> {
+  await store.close()
+  refuseEnded(target)
+  throw new CliError(
+    `${NEEDS_MODULE} Continue with: ${continueCommand('FILE')(target.id)}`,
+    EXIT.usage,
+  )
 }
 
 /** Lists the open runs that cannot continue here, and what each of them needs. */
