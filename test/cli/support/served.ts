@@ -9,9 +9,9 @@ export interface Served {
   readonly token: string
 }
 
-/** Starts `legate serve` on a free port and waits for its address. */
-export async function served(place: Place, args: readonly string[] = []): Promise<Served> {
-  const process = place.legate(['serve', '--port', '0', ...args])
+/** Starts `legate serve`, by default on a free port, and waits for its address. */
+export async function served(place: Place, args: readonly string[] = [], port = '0'): Promise<Served> {
+  const process = place.legate(['serve', '--port', port, ...args])
   await process.seen(() => process.stdout.includes('\n'), 'the address')
   const url = process.stdout.trim()
   const [base = '', token = ''] = url.split('/#token=')
