@@ -122,7 +122,7 @@ export interface StoreReader extends Scans {
    * whoever reads it then finds nothing.
    */
   writtenRoot?(turnId: Id): Id | undefined
-  /** Those of these turns that are not open: they have ended, or their tree is gone. One read of a store far away, which loads no tree. */
+  /** Those of these turns that are not open: they have ended, or their tree is gone. It reads no tree. */
   notOpen?(turnIds: readonly Id[]): Promise<readonly Id[]>
   /**
    * All turns that have not ended, some at a time with their conversations: whoever takes them one page after the other lets other

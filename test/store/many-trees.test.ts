@@ -112,3 +112,18 @@ test('whoever asks for the open turns of one tree reads no others', async () => 
   store.openTurns(TREES)
   expect(store.tampered?.()).toHaveLength(TREES - 1)
 })
+
+test('who waits for many runs hears which of them ended in another process, and reads only those', async () => {
+  const runs = await runtime.resume()
+  const results = runs.map(({ result }) => result)
+  const [first] = runs
+  const read = vi.spyOn(store, 'tree')
+  const other = createRuntime({ store: sqliteStore(path), agents: [lead] })
+  await (await other.attach(first?.id ?? '')).cancel()
+
+  const ended = await Promise.race(results)
+
+  expect(ended.status).toBe('cancelled')
+  expect(read.mock.calls.length).toBeLessThan(TREES / 2)
+  await other.close()
+})

@@ -1,3 +1,4 @@
+import { Slices } from '../../base/clock.ts'
 import { isId } from '../../base/id.ts'
 import { parseOwnJson } from '../../base/json.ts'
 import type { PageRoom } from '../../base/page/room.ts'
@@ -22,7 +23,7 @@ import { readyQueues, rootsAsked, WAITS } from './owners.ts'
 import { type CheckedSpans, cacheSpan } from './spans.ts'
 import { BODY } from './tree.ts'
 
-type SqliteReader = LocalReader & Pick<StoreReader, 'openPages'>
+type SqliteReader = LocalReader & Pick<StoreReader, 'notOpen' | 'openPages'>
 
 export function sqliteReader(graph: SqliteGraph, read: RunQuery): SqliteReader {
   const number = (sql: string, values: SqlRow): number | undefined => {
@@ -128,6 +129,16 @@ export function sqliteReader(graph: SqliteGraph, read: RunQuery): SqliteReader {
       if (rootId === undefined) return turns(OPEN_TURNS, [bound(limit)])
       return turns(OPEN_IN_TREE, [rootId, bound(limit)]).filter((turn) => turn.rootId === rootId)
     },
+    notOpen: async (turnIds) => {
+      const found: Id[] = []
+      const slices = new Slices()
+      for (let at = 0; at < turnIds.length; at += PAGE) {
+        const page = JSON.stringify(turnIds.slice(at, at + PAGE))
+        for (const [id] of list(NOT_OPEN, [page])) found.push(textOf(id))
+        await slices.next()
+      }
+      return found
+    },
     openPages: function* () {
       const [[numbers] = []] = list(OPEN_PLACES, [])
       const places = numbers == null ? [] : textOf(numbers).split(',').map(Number)
@@ -147,7 +158,7 @@ export function sqliteReader(graph: SqliteGraph, read: RunQuery): SqliteReader {
 const FIRST = { wakeAt: -1, id: '' }
 /** How many open turns are read together, each with its conversation. */
 const OPEN_PAGE = 32
-/** How many trees one step of a walk reads. */
+/** How many trees one step of a walk reads, and how many runs one query asks for. */
 const PAGE = 256
 
 /** Commits of trees before this one have lesser numbers. */
@@ -196,6 +207,9 @@ const OPEN_IN_TREE = OPEN_TURNS.replace(
   'LIMIT',
   "AND coalesce(data ->> '$.rootId', data ->> '$.conversationId') = ? LIMIT",
 )
+const NOT_OPEN = `SELECT CAST(json_each.value AS BLOB) FROM json_each(?) WHERE NOT EXISTS (
+    SELECT 1 FROM keys CROSS JOIN rows ON rows.n = keys.n
+    WHERE keys.id = json_each.value AND keys.slot = 't' AND rows.queue IS NOT NULL)`
 /** One text, from the index alone. */
 const OPEN_PLACES = `SELECT CAST(group_concat(n) AS BLOB) FROM rows WHERE queue >= 'q' AND queue < 'u' AND n % 1048576 = 0`
 const HOMES_OF = `SELECT DISTINCT c.n FROM json_each(?) CROSS JOIN rows AS t ON t.n = json_each.value ${CONVERSATION_OF_TURN}`
