@@ -32,7 +32,7 @@ export class Abilities {
   }
 
   readonly mayRun = (agent: AgentRef): boolean => {
-    if (this.sources.isLeft(agent)) return false
+    if (this.sources.hasLeft && this.sources.isLeft(agent)) return false
     return !this.waits || agent.inline !== undefined || this.known.hasVersion(agent)
   }
 

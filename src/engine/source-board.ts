@@ -24,6 +24,8 @@ export function leftAs({ name, hash, inline }: AgentRef): string {
 
 /** Records how the sources are that this process has used, and which agents it leaves to others because of them. */
 export class SourceBoard {
+  /** True once it has left agents to others. */
+  hasLeft = false
   private readonly now: () => number
   private readonly entries: Map<string, Entry> = new Map()
   private listed: readonly SourceHealth[] | undefined
@@ -55,12 +57,13 @@ export class SourceBoard {
   /** Leaves the nodes of an agent to other processes for a while, because of a source that fails here. */
   leave(key: string, agent: AgentRef, ms: number): void {
     const known = this.entries.get(key)
-    if (known !== undefined) this.put(key, { ...known, left: new Map(known.left).set(leftAs(agent), this.now() + ms) })
+    if (known === undefined) return
+    this.hasLeft = true
+    this.put(key, { ...known, left: new Map(known.left).set(leftAs(agent), this.now() + ms) })
   }
 
   /** Whether the nodes of an agent are left to others now. */
   isLeft(agent: AgentRef): boolean {
-    if (this.changesAt === Number.POSITIVE_INFINITY) return false
     const now = this.now()
     const name = leftAs(agent)
     return [...this.entries.values()].some(({ left }) => (left.get(name) ?? 0) > now)

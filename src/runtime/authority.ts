@@ -36,6 +36,8 @@ interface LayerParts {
 
 /** Every layer that decides for an agent in a run. */
 export class LayerStacks {
+  /** True once some layers had the budget of a day. */
+  limitDays = false
   private readonly parts: LayerParts
   /** The last stack of an agent at the root, or of one under a conversation's ceiling: mostly the next node has the same. */
   private stacks: WeakMap<object, Stack> = new WeakMap()
@@ -67,6 +69,7 @@ export class LayerStacks {
     const said = [...this.saidAbove(place), ...stored, ...fileUseLayers(agent), own]
     const isNew = (layer: Layer) => !frozen.some((one) => hasSameRules(one, layer))
     const layers = [...runtimeLayer.filter(isNew), ...frozen, ...said.filter(isNew)]
+    if (layers.some(({ perDay }) => perDay !== undefined)) this.limitDays = true
     this.stacks.set(key, { agent, version, layers, profile, turn })
     return layers
   }

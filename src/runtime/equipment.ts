@@ -132,10 +132,10 @@ export class Models {
     return agent.model !== null || this.standard !== null || agent.reply !== null
   }
 
-  /** Looks for the model where nobody named one. Throws a DefinitionError when there is none. */
-  async find(): Promise<void> {
-    const { defaultModel } = await import('../model/named/find-model.ts')
-    this.standard = await defaultModel()
+  /** Looks for the model of an agent that names none. Throws a DefinitionError when there is none. */
+  async find(agent: string): Promise<void> {
+    const { modelFor } = await import('../model/named/find-model.ts')
+    this.standard = await modelFor(agent)
     this.logger.info(`Neither agent nor runtime names a model: ${this.standard.id} is used.`)
   }
 }

@@ -189,10 +189,10 @@ export class NodeExecutor {
   private async withModel(run: NodeRun): Promise<NodeRun> {
     const { agents } = this.parts
     try {
-      await agents.models.find()
+      await agents.models.find(run.agent.name)
     } catch (error) {
       // Only speaking needs a model; a run that would need one later fails then.
-      if (MODEL_KINDS.includes(run.node.kind)) throw new Error(`${run.agent.name} has no model: ${messageOf(error)}`)
+      if (MODEL_KINDS.includes(run.node.kind)) throw error
     }
     return { ...run, model: agents.modelOf(run.agent, run) }
   }

@@ -14,7 +14,6 @@ import { type FieldParts, lateIterator, RunHandle, TREE_EVENTS } from '../conver
 import type { LiveTrace } from '../conversation/trace/live-trace.ts'
 import type { CallGate } from '../engine/call-gate.ts'
 import type { Engine } from '../engine/engine.ts'
-import type { Commit } from '../graph/commit.ts'
 import type { RunEvent } from '../graph/event.ts'
 import type { Outcome } from '../graph/outcome.ts'
 import type { Id } from '../graph/rows.ts'
@@ -68,16 +67,6 @@ export class LiveRuns implements LiveParts {
 
   /** The store is full, and has taken nothing since. */
   isFull = false
-
-  /** Tells of a commit of this process. */
-  committed(commit: Commit): void {
-    if (this.isFull) this.isFull = false
-    if (this.feeds.hasReaders) this.feeds.committed(commit)
-    if (this.extensions.hasRuns) this.extensions.committed(commit)
-    if (this.trace !== null) this.trace.committed(commit)
-    this.ends.committed(commit)
-    this.nodeEnds.committed(commit)
-  }
 
   /** Looks at the rows again: another process may have written, to one tree or to any. */
   async changed(change?: StoreChange): Promise<void> {

@@ -340,7 +340,11 @@ export function checkEngine(engine: Partial<Engine> | null | undefined): void {
 const ENGINE_METHODS = ['start', 'claims', 'committed', 'takeUp', 'stop', 'halt'] as const
 
 export function checkIsAgent(agent: unknown, where: string): void {
-  if (!isAgent(agent)) refuse(`${where}: that is not an agent. Make it with agent({ ... }).`)
+  if (!isAgent(agent)) throw notAnAgent(where)
+}
+
+export function notAnAgent(where: string): DefinitionError {
+  return new DefinitionError('definition', `${where}: that is not an agent. Make it with agent({ ... }).`)
 }
 
 function refuse(message: string): never {
@@ -396,8 +400,7 @@ export const warningLogger: Logger = {
 }
 
 /** The attributes of a run: a copy, so that nobody changes what was said. */
-export function readAttributes(attributes: unknown): { readonly [name: string]: Json } | null {
-  if (attributes === undefined) return null
+export function readAttributes(attributes: unknown): { readonly [name: string]: Json } {
   const json = toJson(attributes)
   const where = 'run(agent, input, { attributes })'
   if (!json.ok) throw new InputError('invalid_input', `${where}: they are not JSON. ${json.error}`)

@@ -365,6 +365,10 @@ export class AgentDirectory implements Agents {
     })
   }
 
+  get limitsDays(): boolean {
+    return this.layers.limitDays
+  }
+
   layersAtTop(run: RunPlace): readonly (readonly Layer[])[] {
     let top = run
     for (let host = hostOf(top); host !== undefined; host = hostOf(top)) top = host

@@ -412,7 +412,13 @@ export class Runtime extends StoreOperations {
 
   /** Everybody in this process who must hear of a commit hears of it here, the engine last: it runs what is free now. */
   private committed(commit: Commit, draft: Draft): void {
-    this.live.committed(commit)
+    const { live } = this
+    if (live.isFull) live.isFull = false
+    if (live.feeds.hasReaders) live.feeds.committed(commit)
+    if (live.extensions.hasRuns) live.extensions.committed(commit)
+    if (live.trace !== null) live.trace.committed(commit)
+    live.ends.committed(commit)
+    live.nodeEnds.committed(commit)
     if (this.directory.registry.copiesSessions) this.copy(commit)
     for (const turn of commit.turns) if (turn.state === 'ended') this.executor.leave(turn.id)
     this.engine.committed(commit, draft)

@@ -47,7 +47,7 @@ import { DayStarts } from './keys/day-starts.ts'
 import type { KeyedStarts } from './keys/keyed-starts.ts'
 import { checkNames, type KeyedStart, readKeyedStart } from './keys/start-names.ts'
 import type { HandleOptions } from './live-runs.ts'
-import { checkIsAgent, readAttributes, type StartOptions } from './options.ts'
+import { notAnAgent, readAttributes, type StartOptions } from './options.ts'
 import type { AgentDirectory } from './resolve-agent.ts'
 
 export interface StarterParts {
@@ -103,7 +103,7 @@ export class RunStarter {
     input: unknown,
     { options, creator = NO_LAYERS, caller, by = null }: StartRequest,
   ): HandleOptions {
-    checkIsAgent(agent, 'run(agent, input)')
+    if (!isAgent(agent)) throw notAnAgent('run(agent, input)')
     const runner = equipped(agent, input, options)
     const known = this.agents.tell(agent, runner)
     const { clock, scheduler } = this.parts.ledger
@@ -113,7 +113,9 @@ export class RunStarter {
     const { conversationId, isFresh, keyed } = named
     const runId = keyed?.runId ?? freshRun
     const rootId = isFresh ? conversationId : undefined
-    const traceparent = readTraceparent(options.traceparent, this.parts.telemetry)
+    const { telemetry } = this.parts
+    const isTraced = options.traceparent !== undefined || telemetry !== null
+    const traceparent = isTraced ? readTraceparent(options.traceparent, telemetry) : null
     const under = { by, creator, ceiling: withRequest(this.ceilingOf(caller), options), traceparent }
     const begin = () => this.say(runner, input, readStart(options, named, { runId, nodeIds, ...under }))
     const started = attempt(() => after(known, begin)) ?? undefined
@@ -145,17 +147,8 @@ export class RunStarter {
   ): Promise<void> {
     const input = await read
     if (input.ok) await this.parts.begin()
-    if (input.ok && !this.agents.models.hasFor(agent)) await this.findModel(agent)
+    if (input.ok && !this.agents.models.hasFor(agent)) await this.agents.models.find(agent.name)
     await this.record(agent, input, options)
-  }
-
-  private async findModel({ name }: AgentCore): Promise<void> {
-    try {
-      await this.agents.models.find()
-    } catch (error) {
-      const message = `"${name}" has no model: name one in agent({ model }), or one for all in createRuntime({ model }); on the command line --model. ${messageOf(error)}`
-      throw new DefinitionError('definition', message)
-    }
   }
 
   private record(agent: AgentCore, input: InputResult, options: SayOptions): void | Promise<void> {
@@ -354,7 +347,7 @@ function turnRequest(
     tree: newTreePlaces(treeLimit),
     deadline: null,
     mayStart: aborted === null,
-    attributes: withTraceparent(attributes, traceparent),
+    attributes: traceparent === null ? attributes : withTraceparent(attributes, traceparent),
     ceiling,
     requestHash,
   }
@@ -414,9 +407,10 @@ function unknownConversation(id: Id): NotFoundError {
 
 /** The conversation a run is started in, and whether it must be there: the one that is named, by id or key, or a fresh one. */
 function readPlace(agent: AgentCore, { options, fresh }: Placed): NamedPlace {
-  const { conversationId, conversationKey, key } = options
-  checkNames(options)
-  if (key !== undefined || conversationKey !== undefined) return keyedPlace(agent.name, options)
+  const { conversationId, conversationKey, key, owner } = options
+  const isNamed = key !== undefined || conversationKey !== undefined
+  if (isNamed || owner !== undefined) checkNames(options)
+  if (isNamed) return keyedPlace(agent.name, options)
   if (conversationId === undefined) return { conversationId: fresh, isFresh: true, mustExist: false, keyed: null }
   return { conversationId, isFresh: false, mustExist: !mayBeMade(conversationId, options), keyed: null }
 }
@@ -496,7 +490,7 @@ function readStart(
   { runId, nodeIds, by, creator, ceiling, traceparent }: StartParts,
 ): SayOptions {
   const { owner = null, title = null, whileRunning = 'queue', abortSignal } = options
-  const attributes = readAttributes(options.attributes)
+  const attributes = options.attributes === undefined ? null : readAttributes(options.attributes)
   const aborted = abortSignal?.aborted === true ? messageOf(abortSignal.reason) : null
   // One literal: spread into one another, objects are slower to make and to read.
   return {

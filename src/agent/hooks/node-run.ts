@@ -121,6 +121,8 @@ export interface Agents {
   release(runId: Id): void
   /** The agent of a run, if this process has code for it. */
   of(tree: TreeReader, runId: Id, conversation: Conversation): AgentCore | undefined
+  /** True once an agent runs in this process under the budget of a day. */
+  readonly limitsDays: boolean
   /** The layers of the run at the top of a tree, and those that it passes on: nothing in the tree may do more than both. */
   layersAtTop(run: RunPlace): readonly (readonly Layer[])[]
   /** Do the agents and the conversation still say what they said when the run was resolved? */

@@ -13,6 +13,7 @@ import { sha256 } from '../../base/hash.ts'
 import { JSON_LIMITS, type Json, type JsonLimits, parseJson, sizeOf, toJson, truncateUtf8 } from '../../base/json.ts'
 import type { LiveNode } from '../../conversation/live-node.ts'
 import type { CallPlace } from '../../engine/call-gate.ts'
+import { modelRequest, type Request, secretRequest, withPayload } from '../../grant/request.ts'
 import { NO_USAGE, type ToolCall, type Usage } from '../../graph/content.ts'
 import type { LiveBody } from '../../graph/event.ts'
 import type { Model, ModelRequest, Part } from '../../model/model.ts'
@@ -20,12 +21,12 @@ import { costOf } from '../../model/named/prices.ts'
 import { partsOf, readUsage } from '../../model/stream-parts.ts'
 import type { ApprovalRequest } from '../../rules/turn/approval-of.ts'
 import type { StepAnswer } from '../../rules/turn/expand.ts'
+import { type Permission, type PersonsWords, permit, refuseStart } from '../../tool/permit.ts'
 import { emitAfterEvent, emitStreamEnd, emitStreamStart, wrapModel } from '../hooks/model-hooks.ts'
 import type { NodeRun } from '../hooks/node-run.ts'
 import { estimateUsage } from '../request/build-request.ts'
 import { AnswerContent, AnswerSize, CALLS_LIMIT, PIECE, pieceEnd } from './answer-content.ts'
 import type { AnswerWatch } from './answer-watch.ts'
-import { refuseModel } from './permit-model.ts'
 import { dayLimitsOf, NO_DAYS, requireWithinDay } from './within-day.ts'
 
 /** Carries the text before the call failed or was stopped, so that it is not lost. */
@@ -90,6 +91,35 @@ export const NOT_ASKED: StepAnswer = {
   usd: null,
   cutBy: null,
   streamed: null,
+}
+
+type Refusal = Exclude<Permission, { verdict: 'allow' }>
+
+/**
+ * Decides a call of a model. Where a definition or a call names the model, and the config file names its key, the key is decided
+ * as a secret too. Undefined when it may be called.
+ */
+function refuseModel(run: NodeRun, model: Model): Refusal | undefined {
+  const request = modelRequest(model.id)
+  const key = run.agent.isModelOfFile ? keyRequest(run, model) : undefined
+  if (key === undefined) {
+    const permission = permit(run, request, null)
+    return permission.verdict === 'allow' ? undefined : permission
+  }
+  const { url, secret } = key
+  const input = { model: model.id, ...(url === null ? {} : { url }), secrets: [secret.name] }
+  return refuseStart(run, { requests: [request, secret], input, words: NO_WORDS })
+}
+
+const NO_WORDS: PersonsWords = { isAllowed: () => false, heard: () => undefined }
+
+function keyRequest({ agent, home }: NodeRun, model: Model): { secret: Request; url: string | null } | undefined {
+  // A model of the application has the key that its code gives it.
+  if (home.agents.hasModelNamed(agent.inline?.model ?? '')) return undefined
+  const key = model.namedKey?.() ?? null
+  if (key === null) return undefined
+  const { variable, url } = key
+  return { secret: withPayload(secretRequest(variable), { model: model.id, url }), url }
 }
 
 function deniedModel(model: Model, reason: string): DeniedError {
@@ -189,7 +219,7 @@ class AnswerStream {
   private open(request: ModelRequest): void {
     if (this.isOver) return
     const { gate } = this.run.home.live
-    const days = dayLimitsOf(this.run.layers)
+    const days = this.run.home.agents.limitsDays ? dayLimitsOf(this.run.layers) : NO_DAYS
     if (gate.isOpen && days === NO_DAYS) return this.openNow(request)
     requireWithinDay(this.run.home.ledger, days, 'call')
       .then(() => gate.enter(this.place()))

@@ -14,8 +14,8 @@ export function foundTraceparent(attributes: NonNullable<Turn['attributes']>): s
 }
 
 /** The attributes of a run that is started from this place. */
-export function withTraceparent(attributes: Turn['attributes'], traceparent: string | null): Turn['attributes'] {
-  return traceparent === null ? attributes : { ...attributes, [NAME]: traceparent }
+export function withTraceparent(attributes: Turn['attributes'], traceparent: string): Turn['attributes'] {
+  return { ...attributes, [NAME]: traceparent }
 }
 
 /** The caller's place in a trace: as it says, or where its code runs. */

@@ -14,11 +14,21 @@ export async function findModel(name?: string): Promise<Model> {
   return callableModel((await defaultModel()).id)
 }
 
+/** The model of an agent that names none. Throws a DefinitionError that says what to set. */
+export async function modelFor(agent: string): Promise<Model> {
+  try {
+    return await defaultModel()
+  } catch (error) {
+    const message = `"${agent}" has no model: name one in agent({ model }), or one for all in createRuntime({ model }); on the command line --model. ${messageOf(error)}`
+    throw new DefinitionError('definition', message)
+  }
+}
+
 /**
  * Finds the model where nobody named one: `LEGATE_MODEL`, else `model` of the config file, else, when no key is set
  * either, the first model of an Ollama that answers. Throws a DefinitionError that lists the settings.
  */
-export async function defaultModel(): Promise<Model> {
+async function defaultModel(): Promise<Model> {
   const said = configuredModel()
   if (said !== undefined) return named(said.name, said.where)
   const withKey = providersWithKey()
