@@ -4,6 +4,7 @@ import { after, attempt, type Later } from '../base/maybe.ts'
 import { flag, type NoOptions, number, type OptionRules, readOptions, text } from '../base/options.ts'
 import type { CheckedSchema } from '../base/schema/schema.ts'
 import type { RunEvent } from '../graph/event.ts'
+import type { RunOutcome } from '../graph/outcome.ts'
 import type { TreeReader } from '../graph/reader.ts'
 import type { Id } from '../graph/rows.ts'
 import { lookWith } from '../store/look.ts'
@@ -13,7 +14,7 @@ import type { FieldSource, RunField } from './fields/run-field.ts'
 import { eventsWithFields, type FieldsOptions, RunFields } from './fields/run-fields.ts'
 import type { EventScope } from './fields/view.ts'
 import { closable, type FieldOptions } from './fields/wait-for-field.ts'
-import type { EventsOptions, FieldHandler, Run, RunOutcome, TreeEventsOptions } from './run.ts'
+import type { EventsOptions, FieldHandler, Run, TreeEventsOptions } from './run.ts'
 
 export interface RunHandleOptions<Out> {
   readonly id: Id

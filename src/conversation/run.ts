@@ -10,30 +10,12 @@
 import type { NoOptions } from '../base/options.ts'
 import type { FieldPath, FieldValue } from '../fields/field-path.ts'
 import type { RunEvent } from '../graph/event.ts'
-import type { Outcome, Status } from '../graph/outcome.ts'
+import type { RunOutcome } from '../graph/outcome.ts'
 import type { Id } from '../graph/rows.ts'
 import type { FieldResult } from './fields/field-handlers.ts'
 import type { RunField } from './fields/run-field.ts'
 import type { FieldsOptions } from './fields/run-fields.ts'
 import type { FieldOptions } from './fields/wait-for-field.ts'
-
-/** How a run ended. After `status === 'completed'`, `output` has the type of the agent's output schema; else it is null. */
-export type RunOutcome<Out = unknown> = CompletedOutcome<Out> | UnfinishedOutcome
-
-/** The outcome of a run that completed. */
-export interface CompletedOutcome<Out = unknown> extends Omit<Outcome, 'output' | 'status' | 'error'> {
-  readonly status: 'completed'
-  readonly output: Out
-  readonly error: null
-}
-
-/** The outcome of a run that did not complete. */
-export interface UnfinishedOutcome extends Omit<Outcome, 'output' | 'status' | 'error'> {
-  readonly status: Exclude<Status, 'completed'>
-  readonly output: null
-  /** Why it did not complete. */
-  readonly error: { readonly code: string; readonly message: string }
-}
 
 /**
  * A turn seen from outside. Iterate it for its events, await `result` for its outcome. `Raw` is the type that the model

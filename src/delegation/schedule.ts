@@ -11,9 +11,9 @@ import {
   readOptions,
   text,
 } from '../base/options.ts'
-import type { RunOutcome } from '../conversation/run.ts'
 import { EVERYTHING, type Grant } from '../grant/grant.ts'
 import { addUsage, NO_USAGE, type Usage } from '../graph/content.ts'
+import type { RunOutcome } from '../graph/outcome.ts'
 
 /** One task of a schedule. */
 export interface ScheduledTask {

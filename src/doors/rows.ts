@@ -23,7 +23,7 @@ export type {
 } from '../conversation/history-handle.ts'
 export type { InboxQuery } from '../conversation/inbox/inbox.ts'
 export type { ApprovalsQuery, QuestionsQuery } from '../conversation/inbox/pending.ts'
-export type { CompletedOutcome, EventsOptions, TreeEventsOptions } from '../conversation/run.ts'
+export type { EventsOptions, TreeEventsOptions } from '../conversation/run.ts'
 export type { OtlpSpan, OtlpTraces } from '../conversation/trace/otlp.ts'
 export type { OtlpOptions } from '../conversation/trace/read-otlp.ts'
 export type { ConversationTree, LaneInfo, RunTree } from '../conversation/tree.ts'
@@ -40,7 +40,7 @@ export {
   type LiveEvent,
 } from '../graph/event.ts'
 export type { RootState, Told, ToldLane, ToldNode, ToldPast, WaitingOn } from '../graph/kinds.ts'
-export { STATUSES } from '../graph/outcome.ts'
+export { type CompletedOutcome, STATUSES } from '../graph/outcome.ts'
 export type { StoreReader, TreeReader } from '../graph/reader.ts'
 export type { Conversation, Link, Node, NodeState, Turn } from '../graph/rows.ts'
 export type { Mutation, NodeSpec } from '../rules/history/mutate.ts'

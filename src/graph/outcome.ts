@@ -125,3 +125,21 @@ export function absenceText({ name, reason }: AbsentSource): string {
 export function isStatus(text: string): text is Status {
   return (STATUSES as readonly string[]).includes(text)
 }
+
+/** How a run ended. After `status === 'completed'`, `output` has the type of the agent's output schema; else it is null. */
+export type RunOutcome<Out = unknown> = CompletedOutcome<Out> | UnfinishedOutcome
+
+/** The outcome of a run that completed. */
+export interface CompletedOutcome<Out = unknown> extends Omit<Outcome, 'output' | 'status' | 'error'> {
+  readonly status: 'completed'
+  readonly output: Out
+  readonly error: null
+}
+
+/** The outcome of a run that did not complete. */
+export interface UnfinishedOutcome extends Omit<Outcome, 'output' | 'status' | 'error'> {
+  readonly status: Exclude<Status, 'completed'>
+  readonly output: null
+  /** Why it did not complete. */
+  readonly error: { readonly code: string; readonly message: string }
+}

@@ -13,7 +13,7 @@ import { anything, code, flag, type OptionRules, oneOf, orJust, positive, readOp
 import { type CheckedSchema, type InferOutput, readShownSchema, type Schema } from '../base/schema/schema.ts'
 import type { Files } from '../files/files.ts'
 import type { Request } from '../grant/request.ts'
-import type { Outcome } from '../graph/outcome.ts'
+import type { RunOutcome } from '../graph/outcome.ts'
 import type { TreeReader } from '../graph/reader.ts'
 import type { Effect, Id, KeptOptions } from '../graph/rows.ts'
 import type { Shape } from '../prompt/shape/shape-schema.ts'
@@ -62,7 +62,7 @@ export type Delegate = <In, Out>(
   agent: { generate(input: In): Promise<{ readonly output: Out }> },
   input: In,
   options?: DelegateOptions,
-) => Promise<Omit<Outcome, 'output'> & { readonly output: Out | null }>
+) => Promise<RunOutcome<Out>>
 
 export interface Logger {
   debug(message: string, details?: object): void

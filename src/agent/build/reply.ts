@@ -3,7 +3,7 @@ import type { Json } from '../../base/json.ts'
 import type { InferInput, InferOutput, Schema } from '../../base/schema/schema.ts'
 import type { Request } from '../../grant/request.ts'
 import type { Content } from '../../graph/content.ts'
-import type { Outcome } from '../../graph/outcome.ts'
+import type { RunOutcome } from '../../graph/outcome.ts'
 import type { Effect } from '../../graph/rows.ts'
 import type { DelegateOptions } from '../../tool/attempts.ts'
 import type { Delegate, KindContext } from '../../tool/tool.ts'
@@ -88,7 +88,7 @@ export interface ReplyDelegate<Below> extends Delegate {
     key: Key,
     input: InputOf<Below[Key]>,
     options?: DelegateOptions,
-  ): Promise<Omit<Outcome, 'output'> & { readonly output: OutputOf<Below[Key]> | null }>
+  ): Promise<RunOutcome<OutputOf<Below[Key]>>>
 }
 
 type KeyOf<Below> = Below extends readonly unknown[] ? never : keyof Below & string

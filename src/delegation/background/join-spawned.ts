@@ -1,7 +1,7 @@
 import { InputError } from '../../base/error.ts'
 import { checkHandle, number, type OptionRules, oneOf, readOptions } from '../../base/options.ts'
-import type { RunOutcome } from '../../conversation/run.ts'
 import { type JoinStatus, joinStatus } from '../../graph/kinds.ts'
+import type { RunOutcome } from '../../graph/outcome.ts'
 import type { Wait } from '../../graph/rows.ts'
 import type { SpawnedAgent } from './handle.ts'
 

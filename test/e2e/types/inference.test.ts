@@ -217,6 +217,28 @@ describe('an agent infers', () => {
     expectTypeOf(look).returns.toEqualTypeOf<void>()
   })
 
+  test('that a delegation of code which completed has an output, in a reply and in a tool', () => {
+    const planner = agent({ name: 'planner', instructions: '', output: z.object({ at: z.number() }) })
+    agent({
+      name: 'code',
+      subagents: { plan: planner },
+      reply: async (_input, { delegate }) => {
+        const [byAgent, byKey] = [await delegate(planner, 'Plan.'), await delegate('plan', 'Plan.')]
+        if (byAgent.status === 'completed') expectTypeOf(byAgent.output).toEqualTypeOf<{ at: number }>()
+        if (byKey.status === 'completed') expectTypeOf(byKey.output).toEqualTypeOf<{ at: number }>()
+        return ''
+      },
+    })
+    tool({
+      description: '',
+      input: z.object({}),
+      execute: async (_input, { delegate }) => {
+        const planned = await delegate(planner, 'Plan.')
+        return planned.status === 'completed' ? planned.output.at : planned.error.message
+      },
+    })
+  })
+
   test('that output may be null: a run need not complete', async () => {
     type Result = Awaited<Run<{ at: number }>['result']>
     expectTypeOf<Result['output']>().toEqualTypeOf<{ at: number } | null>()
