@@ -250,6 +250,13 @@ describe('a key that is nearly one that restricts is taken as meant, with a warn
     expect(warnings(agent)).toEqual([told])
   })
 
+  test.each(['hook', 'Hooks', 'hookz'])('`%s` is a guard as `hooks` is', async (key) => {
+    const agent = await agentIn(CLAUDE, `${key}: { PreToolUse: [{ hooks: [{ type: command, command: ./guard.sh }] }] }`)
+
+    expect(agent.hooks).toMatchObject([{ event: 'PreToolUse', command: './guard.sh' }])
+    expect(warnings(agent)).toEqual([`\`${key}\` is read as \`hooks\``])
+  })
+
   test('what only looks like it is not taken, and what stands there wins', async () => {
     const goals = await agentIn(CLAUDE, 'goals: ship it\nhooks: {}')
     const both = await agentIn(CLAUDE, 'disallowedTools: Write\ndisallowed_tools: Edit')

@@ -86,6 +86,7 @@ const RESTRICTIONS: readonly string[] = [
     'budget',
   ],
   ...['maxTurns', 'max_turns', 'steps', 'timeout_mins', 'disable', 'neverAsks', 'disable-model-invocation'],
+  ...['hooks', 'isolation', 'workspace'],
 ]
 
 /** The shortest beginning of a key that is distinct enough to be recognized. */
