@@ -17,7 +17,7 @@ import type { RunDiff } from '../audit/diff.ts'
 import type { PictureOptions } from '../audit/picture.ts'
 import type { PruneOptions } from '../audit/prune.ts'
 import type { Why } from '../audit/why.ts'
-import { DeniedError, NotFoundError } from '../base/error.ts'
+import { DefinitionError, DeniedError, NotFoundError } from '../base/error.ts'
 import type { Json } from '../base/json.ts'
 import { PAGE_BYTES } from '../base/page/room.ts'
 import type { ConversationHandle } from '../conversation/conversation.ts'
@@ -130,6 +130,7 @@ export class ScopedRuntime {
   /** Starts an agent, by its name or itself, and returns at once. The principal owns the conversation. */
   run(agent: AnyAgent | string, input?: unknown, options: ScopedStartOptions = {}): Run {
     this.require('start')
+    if ('createConversation' in options) throw new DefinitionError('definition', NO_CHOICE)
     return this.parts.start(this.agentToStart(agent), input, { options, by: this.principal, layers: this.layers })
   }
 
@@ -551,6 +552,10 @@ export class ScopedRuntime {
     return maySee(this.principal, owner) && mayStart(this.principal, agent)
   }
 }
+
+/** The id could be one that a key of somebody else stands for. */
+const NO_CHOICE =
+  'run(agent, input, { createConversation }): a principal chooses no id. Give your own text as conversationKey.'
 
 /** What the principal saw, and whether the word counts only for that. */
 interface Shown {

@@ -7,7 +7,8 @@
 //   - The same text gives the same id in every process, so two processes that start one key at the same moment make one run:
 //     the store refuses the second row, and the look after that finds the first.
 //   - The key of a deleted run never starts a second one. The key of a deleted conversation begins a new one.
-//   - Keys of one owner never meet those of another (I9). Of a run that its starter does not see a repeated key tells nothing.
+//   - Keys of one owner never meet those of another (I9): an id that a tree of somebody else has, by import or by code that chose it,
+//     leads on to the next one. Of a run that its starter does not see a repeated key tells nothing.
 
 import type { ValidInput } from '../../agent/definition/input.ts'
 import { ConflictError, InputError, isLegateError, NotFoundError } from '../../base/error.ts'
@@ -22,22 +23,26 @@ import type { Ledger } from '../../store/ledger.ts'
 import { look } from '../../store/look.ts'
 import { wasDeleted } from '../../store/not-found.ts'
 import type { Store } from '../../store/store.ts'
-import { foreignKey, type KeyedStart, type KeyName } from './start-names.ts'
+import { foreignKey, type KeyedStart, type KeyName, runConversationKey } from './start-names.ts'
 
-/** The id of the conversation that a key stands for now. Each deleted one leads to the next. */
+/** The id of the conversation that a key stands for now. Each one that is deleted, or of another owner, leads to the next. */
 export function findConversationId(store: Store, name: KeyName): Later<Id> {
-  const key = foreignKey(name)
-  return unlessDeleted(store, key, foreignId(key))
+  return findFree(store, foreignKey(name))
 }
 
-function unlessDeleted(store: Store, key: ForeignKey, id: Id): Later<Id> {
-  return after(store.rootOf(id), (rootId) => {
-    if (rootId !== undefined) return id
+function findFree(store: Store, key: ForeignKey, id: Id = foreignId(key)): Later<Id> {
+  const next = (after: string) => findFree(store, key, foreignId({ ...key, after: `${id} ${after}` }))
+  return after(store.ownerOf(id), (place) => {
+    if (place !== undefined) return place.owner === key.owner ? id : next(OF_ANOTHER)
     return after(store.archive?.tombstone(id), (stone) => {
-      return stone === undefined ? id : unlessDeleted(store, key, foreignId({ ...key, after: `${id} ${stone.hash}` }))
+      if (stone === undefined) return id
+      // Its deletion changes nothing for those who were led on.
+      return next(stone.owner === key.owner ? stone.hash : OF_ANOTHER)
     })
   })
 }
+
+const OF_ANOTHER = 'of another owner'
 
 /** The parts of a request, beside its names, that must be the same when its key is used again. */
 interface KeyedRequest {
@@ -149,9 +154,9 @@ function findRoot(store: Store, { runId, maySee }: KeyedRun): Later<Id | undefin
   })
 }
 
-function findPlace(store: Store, { owner, agent, conversationKey, place }: KeyedStart): Later<Id> {
-  if (conversationKey === null) return place.conversationId
-  return findConversationId(store, { owner, agent, key: conversationKey })
+function findPlace(store: Store, { owner, agent, key, conversationKey, named, place }: KeyedStart): Later<Id> {
+  if (conversationKey !== null) return findConversationId(store, { owner, agent, key: conversationKey })
+  return named !== null || key === null ? place.conversationId : findFree(store, runConversationKey(owner, key))
 }
 
 /** The handle of a repeated start is one of the first run. */
@@ -159,7 +164,9 @@ function join(tree: TreeReader, { runId, start, requestHash, maySee }: KeyedRun)
   const turn = tree.turn(runId)
   const root = turn === undefined ? undefined : tree.conversation(turn.rootId)
   if (turn === undefined || root === undefined) throw overtaken()
-  if (!maySee(root.owner, root.agent.name)) throw takenKey()
+  // Whoever starts it may see trees of others too: one that has an id of this key is not what it began.
+  const isOwn = root.owner === start.owner || turn.conversationId === start.named
+  if (!isOwn || !maySee(root.owner, root.agent.name)) throw takenKey()
   requireSame(turn, requestHash)
   start.place.conversationId = turn.conversationId
 }

@@ -28,7 +28,7 @@ export interface KeyedStart extends StartNames {
 
 export function readKeyedStart(names: StartNames): KeyedStart {
   const { owner, agent, key, conversationKey, named } = names
-  const own = key === null ? '' : foreignId({ owner, surface: 'conversation of a run', agent: '', key })
+  const own = key === null ? '' : foreignId(runConversationKey(owner, key))
   const first = conversationKey === null ? own : foreignId(foreignKey({ owner, agent, key: conversationKey }))
   // Not by agent: another agent under the same key is another request, and refused.
   const runId = key === null ? null : foreignId({ owner, surface: 'run', agent: '', key })
@@ -45,6 +45,11 @@ export interface KeyName {
 /** A text stands for one id in every process, and for one owner only (I9). */
 export function foreignKey({ owner, agent, key }: KeyName): ForeignKey {
   return { owner, surface: 'conversation', agent, key }
+}
+
+/** Stands for the conversation that begins with the run of a key. */
+export function runConversationKey(owner: string | null, key: string): ForeignKey {
+  return { owner, surface: 'conversation of a run', agent: '', key }
 }
 
 /** Reads how a caller names a conversation. */
