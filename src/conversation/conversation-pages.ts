@@ -37,6 +37,8 @@ export interface TranscriptPage {
   readonly beforeRunId: Id | null
   readonly afterRunId: Id | null
   readonly transcript: readonly TranscriptLine[]
+  /** Set where the page ended at its bytes: how many of the turns that were asked for are left to read, from the cursor on. */
+  readonly turnsLeft?: number
 }
 
 export interface MessagePageQuery {
@@ -122,7 +124,8 @@ export class ConversationPages {
   transcript(query: TurnPageQuery): TranscriptPage {
     readOptions('transcript()', query, TURN_PAGE)
     const { maxBytes } = query
-    const turns = maxBytes === undefined ? this.turns(query) : this.turnsWithin(query, new PageRoom(maxBytes))
+    const room = maxBytes === undefined ? undefined : new PageRoom(maxBytes)
+    const turns = room === undefined ? this.turns(query) : this.turnsWithin(query, room)
     const lines = turns.map((turn) => this.linesOf(turn, query))
     const seen = turns.filter((_, at) => (lines[at]?.length ?? 0) > 0)
     // Cursors name turns with lines; where a page ended at its bytes, the turns read are a page, whatever they show.
@@ -132,6 +135,9 @@ export class ConversationPages {
       beforeRunId: named[0]?.id ?? null,
       afterRunId: named.at(-1)?.id ?? null,
       transcript: lines.flat(),
+      ...(room?.isFull
+        ? { turnsLeft: wholeNumber(query.limitTurns ?? CONTEXT_TURNS, 'limitTurns') - turns.length }
+        : {}),
     }
   }
 

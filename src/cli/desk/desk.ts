@@ -28,6 +28,8 @@ export interface DeskTree {
   readonly rootId: Id
   readonly tree: TreeReader
   conversations(): Promise<readonly Conversation[]>
+  /** The tree with its ended nodes and all of its turns. */
+  whole(): Promise<TreeReader>
 }
 
 /** Reads the tombstones of deleted trees. */

@@ -1,6 +1,12 @@
 // A server as a desk: see `desk.ts`. Everything goes through the API, as whoever the token stands for.
 
-import { ClientError, type LegateClient, type Page, type QueryValues } from '../../client/index.ts'
+import {
+  ClientError,
+  type ConversationClient,
+  type LegateClient,
+  type Page,
+  type QueryValues,
+} from '../../client/index.ts'
 import {
   type AuditOptions,
   type AuditReport,
@@ -28,8 +34,9 @@ import { CliError, EXIT } from '../command/command.ts'
 import type { Desk, DeskConversation, DeskRun } from './desk.ts'
 import { RemoteRows } from './remote-rows.ts'
 
-/** The most items that one page has. */
+/** The most items that one page has, and the last place at which a page begins. */
 const PAGE = 1_000
+const LAST_FROM = 100_000
 
 type Processes = Awaited<ReturnType<Desk['processes']>>
 type ProcessesQuery = NonNullable<Parameters<Desk['processes']>[0]>
@@ -38,6 +45,7 @@ type ProcessesQuery = NonNullable<Parameters<Desk['processes']>[0]>
 export class RemoteDesk implements Desk {
   readonly store: RemoteRows
   private readonly client: LegateClient
+  private readonly lists: Map<string, readonly unknown[]> = new Map()
 
   constructor(client: LegateClient) {
     this.client = client
@@ -50,18 +58,19 @@ export class RemoteDesk implements Desk {
   }
 
   async approvals({ limit, after, runId }: Parameters<Desk['approvals']>[0] = {}): Promise<PendingApproval[]> {
-    const approvals = await this.page<'approvals', PendingApproval>('approvals', '/v1/approvals')
+    const approvals = await this.list<'approvals', PendingApproval>('approvals', '/v1/approvals', { after })
     const wanted = runId === undefined ? approvals : await this.below(approvals, runId)
     return pageAfter(wanted, limit, after && ((one) => one.nodeId === after.nodeId))
   }
 
   async questions({ limit, after }: Parameters<Desk['questions']>[0] = {}): Promise<PendingQuestion[]> {
-    const questions = await this.page<'questions', PendingQuestion>('questions', '/v1/questions')
+    const questions = await this.list<'questions', PendingQuestion>('questions', '/v1/questions', { after })
     return pageAfter(questions, limit, after && ((one) => one.nodeId === after.nodeId))
   }
 
   async inbox({ limit, after, owner }: Parameters<Desk['inbox']>[0] = {}): Promise<InboxItem[]> {
-    const items = await this.page<'items', InboxItem>('items', '/v1/inbox', owner === undefined ? {} : { owner })
+    const query = owner === undefined ? {} : { owner }
+    const items = await this.list<'items', InboxItem>('items', '/v1/inbox', { after, query })
     const isLast = after && ((one: InboxItem) => one.runId === after.runId && one.nodeId === after.nodeId)
     return pageAfter(items, limit, isLast)
   }
@@ -73,16 +82,28 @@ export class RemoteDesk implements Desk {
     return approvals.filter((_, at) => roots[at] === rootId)
   }
 
-  /** The first items of a list, page by page where they do not fit into one. */
-  private async page<Name extends string, Item>(name: Name, path: string, query: QueryValues = {}): Promise<Item[]> {
+  /**
+   * All items of a list. Whoever reads on (`after`) gets those of the first look: what somebody answers meanwhile moves no item out
+   * of sight.
+   */
+  private async list<Name extends string, Item>(
+    name: Name,
+    path: string,
+    { after, query = {} }: { readonly after: object | undefined; readonly query?: QueryValues },
+  ): Promise<readonly Item[]> {
+    const known = this.lists.get(path)
+    if (known !== undefined && after !== undefined) return known as readonly Item[]
     const found: Item[] = []
-    for (let from = 0; found.length < PAGE; ) {
-      const limit = PAGE - found.length
-      const page = await this.store.get<Page<Name, Item>>(path, { ...query, limit, ...(from === 0 ? {} : { from }) })
+    for (let from: number | null = 0; from !== null && from <= LAST_FROM; ) {
+      const page: Page<Name, Item> = await this.store.get(path, {
+        ...query,
+        limit: PAGE,
+        ...(from === 0 ? {} : { from }),
+      })
       found.push(...page[name])
-      if (typeof page.next !== 'number' || page[name].length >= limit) break
-      from = page.next
+      from = typeof page.next === 'number' ? page.next : null
     }
+    this.lists.set(path, found)
     return found
   }
 
@@ -185,7 +206,7 @@ export class RemoteDesk implements Desk {
     const changed = <Answer>(answer: Promise<Answer>) => answer.finally(() => this.store.forget())
     return {
       id,
-      transcriptPage: (query = {}) => talk.transcript(query),
+      transcriptPage: (query = {}) => this.rounds(talk, query),
       history: {
         edit: async (nodeId, text) => runIn(await changed(talk.edit(nodeId, text))),
         retry: async (nodeId) => runIn(await changed(talk.retry(nodeId))),
@@ -195,6 +216,27 @@ export class RemoteDesk implements Desk {
         },
       },
     }
+  }
+
+  /** As many rounds as were asked for: a page of the server ends at 8 MB, and has the beginning of a longer text. */
+  private async rounds(talk: ConversationClient, query: RoundsQuery): Promise<TranscriptPage> {
+    const { turnsLeft: limitTurns, ...page } = await talk.transcript(query)
+    const { runIds, beforeRunId, transcript } = await this.whole(page)
+    if (limitTurns === undefined || beforeRunId === null) return { ...page, transcript }
+    const older = await this.rounds(talk, { beforeRunId, limitTurns })
+    return {
+      runIds: [...older.runIds, ...runIds],
+      beforeRunId: older.beforeRunId ?? beforeRunId,
+      afterRunId: page.afterRunId,
+      transcript: [...older.transcript, ...transcript],
+    }
+  }
+
+  private async whole(page: TranscriptPage): Promise<TranscriptPage> {
+    const lines = page.transcript.map(async ({ wholeBytes, ...line }) =>
+      wholeBytes === undefined ? line : { ...line, text: await this.client.body(line.nodeId) },
+    )
+    return { ...page, transcript: await Promise.all(lines) }
   }
 
   /** The processes of the server do it. */
@@ -208,6 +250,9 @@ export class RemoteDesk implements Desk {
     }
   }
 }
+
+type RoundsQuery = NonNullable<Parameters<DeskConversation['transcriptPage']>[0]>
+type TranscriptPage = Awaited<ReturnType<DeskConversation['transcriptPage']>>
 
 function runIn({ runId }: { readonly runId?: Id | null }): { readonly id: Id } {
   return { id: runId ?? '' }

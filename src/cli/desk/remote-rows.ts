@@ -3,10 +3,12 @@
 // Stays true:
 // - What was read is used again for a second at most, and not after this desk has changed something.
 
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { LegateClient, QueryValues } from '../../client/index.ts'
 import { ClientError } from '../../client/index.ts'
 import type { FoundIds, Tombstone, TreeData, TreeEvents, TreeReader, Turn } from '../../doors/rows.ts'
 import type { Id } from '../../index.ts'
+import { note } from '../terminal/output.ts'
 import type { DeskArchive, DeskRows, DeskTree } from './desk.ts'
 import { TreeCopy } from './tree-copy.ts'
 
@@ -14,6 +16,18 @@ const FRESH_MS = 1_000
 const MOST_TREES = 200
 const MOST_NODES = 20_000
 const MOST_EVENTS = 1_000
+const WHOLE_ID = 36
+const LONGEST_WAIT_MS = 10_000
+const MOST_TRIES = 30
+
+const CUT =
+  'This tree is too large to be read whole through a server: of old runs, rows are left out. A command with --store on the machine of the server reads all of it.'
+
+/** The last page of a record: the events after `after`. */
+interface RecordEnd extends TreeEvents {
+  readonly after: number
+  readonly at: number
+}
 
 interface Kept {
   readonly at: number
@@ -27,6 +41,8 @@ export class RemoteRows implements DeskRows {
   /** Which tree has which id, as far as this desk has seen. */
   private readonly places: Map<Id, Id> = new Map()
   private readonly engines: Set<Id> = new Set()
+  private readonly ends: Map<Id, RecordEnd> = new Map()
+  private isCutNoted = false
   readonly archive: DeskArchive
 
   constructor(client: LegateClient) {
@@ -46,6 +62,7 @@ export class RemoteRows implements DeskRows {
   /** Forgets what was read: the next look sees what was changed. */
   forget(): void {
     this.kept.clear()
+    this.ends.clear()
   }
 
   /** Reads a path, or gives what it answered a moment ago. */
@@ -53,13 +70,32 @@ export class RemoteRows implements DeskRows {
     const name = `${path} ${JSON.stringify(query)}`
     const known = this.kept.get(name)
     if (known !== undefined && Date.now() - known.at < FRESH_MS) return known.answer as Promise<Answer>
-    const answer = this.client.request<Answer>(path, { query })
+    const answer = this.patiently(() => this.client.request<Answer>(path, { query }))
     this.kept.set(name, { at: Date.now(), answer })
     return answer
   }
 
+  /** Waits as long as the server says where it is asked too often: a list of many runs needs many answers. */
+  private async patiently<Answer>(ask: () => Promise<Answer>): Promise<Answer> {
+    for (let tries = MOST_TRIES; ; tries--) {
+      try {
+        return await ask()
+      } catch (error) {
+        const wait = error instanceof ClientError && error.code === 'too_many' ? error.retryAfterMs : null
+        if (wait === null || wait > LONGEST_WAIT_MS || tries === 0) throw error
+        await sleep(wait)
+      }
+    }
+  }
+
   async tree(rootId: Id): Promise<TreeReader> {
-    return new TreeCopy((await this.dataOf(rootId)) ?? nothingOf(rootId))
+    return new TreeCopy((await this.dataOf(rootId)) ?? nothingOf(rootId), () => this.noteCut())
+  }
+
+  /** Says once that rows were asked for which the server has not given. */
+  private noteCut(): void {
+    if (!this.isCutNoted) note(`legate: ${CUT}`)
+    this.isCutNoted = true
   }
 
   async rootOf(id: Id): Promise<Id | undefined> {
@@ -71,7 +107,15 @@ export class RemoteRows implements DeskRows {
     if (!/^[0-9a-f-]{4,36}$/.test(ending)) return []
     const { found, deleted } = await this.get<FoundIds>('/v1/find', { ending })
     this.remember(deleted)
-    return found
+    return found.length === 0 && ending.length === WHOLE_ID ? this.placeOf(ending) : found
+  }
+
+  /** Who does not see all trees finds ids in the newest ones only; a whole id leads to the tree itself. */
+  private async placeOf(id: Id): Promise<FoundIds['found']> {
+    const data = await this.dataOf(id)
+    if (data === undefined) return []
+    if (data.conversations.some((row) => row.id === id)) return [{ id, type: 'conversation' }]
+    return [{ id, type: data.turns.some((row) => row.id === id) ? 'turn' : 'node' }]
   }
 
   async newestTrees(query: { readonly limit: number; readonly before?: Id }): Promise<readonly DeskTree[]> {
@@ -88,6 +132,7 @@ export class RemoteRows implements DeskRows {
       rootId: data.rootId,
       tree: new TreeCopy(data),
       conversations: async () => data.conversations,
+      whole: () => this.tree(data.rootId),
     }))
   }
 
@@ -107,14 +152,13 @@ export class RemoteRows implements DeskRows {
 
   private async openTrees(): Promise<readonly TreeData[]> {
     const found: TreeData[] = []
-    for (let before: QueryValues = {}; found.length < MOST_TREES; ) {
+    for (let before: QueryValues = {}; ; ) {
       const query = { state: 'open', limit: MOST_TREES, ...before }
       const { trees, next } = await this.get<TreesAnswer>('/v1/trees', query)
       found.push(...trees)
       if (next === null) return found
       before = { before: next }
     }
-    return found
   }
 
   async openTurns(limit: number, rootId?: Id): Promise<readonly Turn[]> {
@@ -129,14 +173,30 @@ export class RemoteRows implements DeskRows {
   }
 
   async events(rootId: Id, after: number, limit: number): Promise<TreeEvents['events']> {
-    const query = { after: Math.max(0, after), limit: Math.min(limit, MOST_EVENTS) }
-    return (await this.get<TreeEvents>(pathOf(rootId, '/events'), query)).events
+    const from = Math.max(0, after)
+    const end = this.endOf(rootId)
+    if (end !== undefined && from >= end.after) return end.events.filter(({ seq }) => seq > from).slice(0, limit)
+    return (await this.eventPage(rootId, from, Math.min(limit, MOST_EVENTS))).events
+  }
+
+  private async eventPage(rootId: Id, after: number, limit: number): Promise<TreeEvents> {
+    const page = await this.get<TreeEvents>(pathOf(rootId, '/events'), { after, limit })
+    if (page.next === null) this.ends.set(rootId, { ...page, after, at: Date.now() })
+    return page
+  }
+
+  /** The last page of the record of a tree, where it was read a moment ago. */
+  private endOf(rootId: Id): RecordEnd | undefined {
+    const end = this.ends.get(rootId)
+    return end !== undefined && Date.now() - end.at < FRESH_MS ? end : undefined
   }
 
   async blocks(rootId: Id): Promise<TreeEvents['blocks']> {
+    const end = this.endOf(rootId)
+    if (end !== undefined) return end.blocks
     const last = (await this.dataOf(rootId))?.lastSeq ?? 0
     for (let after = last; ; ) {
-      const { blocks, next } = await this.get<TreeEvents>(pathOf(rootId, '/events'), { after, limit: MOST_EVENTS })
+      const { blocks, next } = await this.eventPage(rootId, after, MOST_EVENTS)
       if (next === null) return blocks
       after = next
     }

@@ -8,6 +8,7 @@ type Edge = TreeData['edges'][number]
 /** Reads a tree from a copy of its rows. */
 export class TreeCopy implements TreeReader {
   private readonly data: TreeData
+  private readonly cut: () => void
   private readonly conversations: ReadonlyMap<Id, Conversation>
   private readonly turns: ReadonlyMap<Id, Turn>
   private readonly nodes: ReadonlyMap<Id, Node>
@@ -16,8 +17,10 @@ export class TreeCopy implements TreeReader {
   private readonly ofTurn: ReadonlyMap<Id, readonly Node[]>
   private readonly ofHost: ReadonlyMap<Id, readonly Link[]>
 
-  constructor(data: TreeData) {
+  /** `cut`: hears when rows are asked for that a part of a tree lacks. */
+  constructor(data: TreeData, cut: () => void = () => undefined) {
     this.data = data
+    this.cut = data.isCut ? cut : () => undefined
     this.conversations = byId(data.conversations)
     this.turns = byId(data.turns)
     this.nodes = byId(data.nodes)
@@ -28,15 +31,15 @@ export class TreeCopy implements TreeReader {
   }
 
   conversation(id: Id): Conversation | undefined {
-    return this.conversations.get(id)
+    return this.there(this.conversations.get(id))
   }
 
   turn(id: Id): Turn | undefined {
-    return this.turns.get(id)
+    return this.there(this.turns.get(id))
   }
 
   node(id: Id): Node | undefined {
-    return this.nodes.get(id)
+    return this.there(this.nodes.get(id))
   }
 
   link(id: Id): Link | undefined {
@@ -57,11 +60,17 @@ export class TreeCopy implements TreeReader {
   }
 
   nodesOf(turnId: Id): readonly Node[] {
+    this.cut()
     return this.ofTurn.get(turnId) ?? []
   }
 
   openNodes(turnId: Id): readonly Node[] {
-    return this.nodesOf(turnId).filter(({ state }) => OPEN.has(state))
+    return (this.ofTurn.get(turnId) ?? []).filter(({ state }) => OPEN.has(state))
+  }
+
+  private there<Row>(row: Row | undefined): Row | undefined {
+    if (row === undefined) this.cut()
+    return row
   }
 
   openCount(turnId: Id): number {
@@ -86,6 +95,7 @@ export class TreeCopy implements TreeReader {
 
   turnsOf(laneId: Id, { last = Number.MAX_SAFE_INTEGER, limit }: { readonly last?: number; readonly limit: number }) {
     const turns = (this.lanes.get(laneId) ?? []).filter(({ ordinal }) => ordinal <= last)
+    if (turns.length < limit && (turns[0]?.ordinal ?? 1) > 0) this.cut()
     return limit < 1 ? [] : turns.slice(-limit)
   }
 

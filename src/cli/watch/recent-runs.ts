@@ -98,6 +98,8 @@ interface ListedTree {
   readonly rootId: Id
   readonly rows: Pick<DeskRows, 'tree' | 'near'>
   readonly conversations: () => Promise<readonly Conversation[]>
+  /** Reads it with all of its turns, where the list gave some of them. */
+  readonly whole?: () => Promise<TreeReader>
 }
 
 async function newestTrees(store: DeskRows, query: { limit: number; before?: Id }): Promise<readonly ListedTree[]> {
@@ -132,13 +134,18 @@ async function runsOfTree(listed: ListedTree): Promise<readonly Turn[]> {
 }
 
 /** The turns of a lane, read some at a time. */
-async function turnsIn({ rows, rootId }: ListedTree, laneId: Id, turnCount: number): Promise<Turn[]> {
+async function turnsIn(
+  { rows, rootId, whole }: Pick<ListedTree, 'rows' | 'rootId' | 'whole'>,
+  laneId: Id,
+  turnCount: number,
+): Promise<Turn[]> {
   const turns: Turn[] = []
   for (let first = 0; first < turnCount; first += PAGE) {
     const limit = Math.min(PAGE, turnCount - first)
     turns.push(...(await look(rows, rootId, (tree) => tree.turnsOf(laneId, { last: first + limit - 1, limit }))))
   }
-  return turns
+  if (turns.length === turnCount || whole === undefined) return turns
+  return turnsIn({ rootId, rows: { tree: whole } }, laneId, turnCount)
 }
 
 /** Lists the last turns of each of the newest conversations, and of the lanes forked from it. */
@@ -146,13 +153,18 @@ async function lastTurns(store: DeskRows, limit: number): Promise<Turn[]> {
   const turns: Turn[] = []
   for (const listed of await newestTrees(store, { limit: LOOKED_AT })) {
     await unlessTampered(async () => {
-      const found = await look(listed.rows, listed.rootId, (tree) =>
-        lanesFrom(tree, listed.rootId).flatMap((laneId) => tree.turnsOf(laneId, { limit })),
-      )
-      turns.push(...found)
+      const { rows, rootId, whole } = listed
+      const found = await look(rows, rootId, (tree) => lastOfLanes(tree, rootId, limit))
+      const lacksOne = found.some((lane) => lane.length === 0) && whole !== undefined
+      turns.push(...(lacksOne ? lastOfLanes(await whole(), rootId, limit) : found).flat())
     })
   }
   return turns
+}
+
+function lastOfLanes(tree: TreeReader, rootId: Id, limit: number): readonly (readonly Turn[])[] {
+  const lanes = lanesFrom(tree, rootId).filter((id) => (tree.conversation(id)?.turnCount ?? 0) > 0)
+  return lanes.map((id) => tree.turnsOf(id, { limit }))
 }
 
 /** Lists a conversation and all lanes forked from it: each names its newest lane, and each lane the one before it. */

@@ -144,15 +144,12 @@ function listedRoots(store: Store, query: TreesQuery, seen: SeenLists): Promise<
 }
 
 /** The open ones by their ids, the newest first: whoever reads on asks for those before one. */
-async function openRootsSeen(store: Store, query: TreesQuery, seen: SeenLists): Promise<ListedRoot[]> {
-  const { before, limit, ...rest } = query
-  const byId = (a: ListedRoot, b: ListedRoot) => (a.id < b.id ? 1 : -1)
-  const most = before === undefined ? limit : MOST_OPEN
-  const roots = await seen.filtered({ ...rest, limit: most }, (owned) => openRoots(store, owned), byId)
-  return roots
-    .filter(({ id }) => before === undefined || id < before)
-    .sort(byId)
-    .slice(0, limit)
+function openRootsSeen(store: Store, { isOpen: _, ...query }: TreesQuery, seen: SeenLists): Promise<ListedRoot[]> {
+  return seen.filtered(
+    query,
+    (owned) => openRoots(store, owned),
+    (a, b) => (a.id < b.id ? 1 : -1),
+  )
 }
 
 const MOST_OPEN = 10_000
@@ -163,13 +160,18 @@ async function newestRoots(store: Store, { limit, owner, before }: TreesQuery): 
   return roots.map(({ id, agent, createdAt }) => ({ id, agent: agent.name, createdAt }))
 }
 
-async function openRoots(store: Store, { limit, owner }: TreesQuery): Promise<ListedRoot[]> {
-  const turns = await store.openRoots({ limit, ...(owner === undefined ? {} : { owner }) })
+/** A store gives the open ones in its own order: those of a page are known when all are. */
+async function openRoots(store: Store, { limit, owner, before }: TreesQuery): Promise<ListedRoot[]> {
+  const turns = await store.openRoots({ limit: MOST_OPEN, ...(owner === undefined ? {} : { owner }) })
   const roots = new Map(turns.map(({ rootId, createdAt }) => [rootId, createdAt]))
+  const wanted = [...roots.keys()].filter((id) => before === undefined || id < before).sort()
   return Promise.all(
-    [...roots].map(async ([id, createdAt]) => {
-      const root = await look(store, id, (tree) => unlessTampered(() => tree.conversation(id)))
-      return { id, agent: root?.agent.name ?? '', createdAt }
-    }),
+    wanted
+      .slice(-limit)
+      .reverse()
+      .map(async (id) => {
+        const root = await look(store, id, (tree) => unlessTampered(() => tree.conversation(id)))
+        return { id, agent: root?.agent.name ?? '', createdAt: roots.get(id) ?? 0 }
+      }),
   )
 }
