@@ -48,6 +48,7 @@ const YES: Option = { name: 'yes', short: 'y', text: 'allow every request withou
 export const COMMANDS: readonly CliCommand[] = [
   {
     name: 'demo',
+    group: 'Run',
     usage: '',
     summary: 'watch a run survive kill -9: one agent, three subagents, nothing done twice',
     about: ['Needs no key, no network and no store. Takes about five seconds and leaves no file behind.'],
@@ -61,6 +62,7 @@ export const COMMANDS: readonly CliCommand[] = [
   },
   {
     name: 'run',
+    group: 'Run',
     usage:
       'FILE [TEXT] [--agent NAME] [--param KEY=VALUE] [--model MODEL] [--compat aster] [--allow RULE] [--deny RULE] [--yes] [--json]',
     summary: 'run a recipe, an agent file or an agent in code, and print the answer',
@@ -93,6 +95,7 @@ export const COMMANDS: readonly CliCommand[] = [
   },
   {
     name: 'chat',
+    group: 'Run',
     usage:
       '[FILE] [--agent NAME] [--param KEY=VALUE] [--model MODEL] [--compat aster] [--allow RULE] [--deny RULE] [--continue ID]',
     summary: 'chat with an agent and keep the conversation',
@@ -125,6 +128,7 @@ export const COMMANDS: readonly CliCommand[] = [
   },
   {
     name: 'init',
+    group: 'Run',
     usage: '[FILE]',
     summary: 'write a small working recipe to start from',
     about: ['FILE is recipe.yaml by default. An existing file is not changed.'],
@@ -136,6 +140,7 @@ export const COMMANDS: readonly CliCommand[] = [
   },
   {
     name: 'ps',
+    group: 'Look',
     usage: '[--all | --processes] [-q] [--json]',
     summary: 'list open runs and those that ended last, one for each conversation, or processes',
     options: [
@@ -158,6 +163,7 @@ export const COMMANDS: readonly CliCommand[] = [
   },
   {
     name: 'show',
+    group: 'Look',
     usage: '[ID] [--nodes | --graph [--dot]] [--json]',
     summary: 'show one run: input, outcome, answer, usage, subagents',
     options: [
@@ -177,6 +183,7 @@ export const COMMANDS: readonly CliCommand[] = [
   },
   {
     name: 'tree',
+    group: 'Look',
     usage: '[ID] [-f] [--json]',
     summary: 'show who delegated to whom, the state of each agent, and what it waits for',
     options: [{ name: 'follow', short: 'f', text: 'update it until the run ends' }, JSON_LINES],
@@ -190,6 +197,7 @@ export const COMMANDS: readonly CliCommand[] = [
   },
   {
     name: 'log',
+    group: 'Look',
     usage: '[ID] [-f] [--json]',
     summary: 'print what happened, event by event',
     about: ['With -f it also streams the text of running models, from whichever process they run in.'],
@@ -205,6 +213,7 @@ export const COMMANDS: readonly CliCommand[] = [
   },
   {
     name: 'transcript',
+    group: 'Look',
     usage: '[ID] [--turns N] [--before RUN] [--json]',
     summary: 'print the latest rounds of a conversation',
     options: [
@@ -225,6 +234,7 @@ export const COMMANDS: readonly CliCommand[] = [
   ...CHANGE_COMMANDS,
   {
     name: 'cancel',
+    group: 'Change',
     usage: 'ID [--reason TEXT] [--timeout SECONDS]',
     summary: 'stop a run and everything it started',
     about: [
@@ -239,6 +249,7 @@ export const COMMANDS: readonly CliCommand[] = [
   },
   {
     name: 'approvals',
+    group: 'Answer',
     usage: '[ID] [--json]',
     summary: 'list what waits for a person, in all runs',
     options: [JSON_LINES],
@@ -251,6 +262,7 @@ export const COMMANDS: readonly CliCommand[] = [
   },
   {
     name: 'approve',
+    group: 'Answer',
     usage: 'ID --seen DIGEST [--edit JSON] [--always]',
     summary: 'allow a call that waits for a person',
     options: [
@@ -269,6 +281,7 @@ export const COMMANDS: readonly CliCommand[] = [
   },
   {
     name: 'deny',
+    group: 'Answer',
     usage: 'ID [--reason TEXT] [--seen DIGEST]',
     summary: 'refuse a call that waits for a person',
     options: [REASON, SEEN_OPTION],
@@ -279,6 +292,7 @@ export const COMMANDS: readonly CliCommand[] = [
   },
   {
     name: 'answer',
+    group: 'Answer',
     usage: 'ID TEXT [--seen DIGEST]',
     summary: 'answer a question that an agent asked a person, or give the result of a call that you executed',
     options: [SEEN_OPTION],
@@ -293,6 +307,7 @@ export const COMMANDS: readonly CliCommand[] = [
   ...PEOPLE_COMMANDS,
   {
     name: 'resume',
+    group: 'Run',
     usage: '[ID] [--module FILE] [--yes] [--json]',
     summary: 'continue unfinished runs, as a worker',
     about: [
@@ -317,6 +332,7 @@ export const COMMANDS: readonly CliCommand[] = [
   ...SERVER_COMMANDS,
   {
     name: 'validate',
+    group: 'Run',
     usage: 'FILE... [--lenient] [--json]',
     summary: 'check recipes and agent files, line by line',
     about: [
@@ -334,6 +350,7 @@ export const COMMANDS: readonly CliCommand[] = [
   },
   {
     name: 'explain',
+    group: 'Run',
     usage: 'FILE [TEXT] [--agent NAME] [--param KEY=VALUE] [--model MODEL] [--compat aster] [--json]',
     summary: 'show what a run would start with, without calling a model',
     about: [
@@ -353,6 +370,7 @@ export const COMMANDS: readonly CliCommand[] = [
   },
   {
     name: 'doctor',
+    group: 'Run',
     usage: '[--all] [--json]',
     summary: 'list every recipe and agent file found here, with its problems',
     about: [
@@ -366,6 +384,7 @@ export const COMMANDS: readonly CliCommand[] = [
   },
   {
     name: 'convert',
+    group: 'Run',
     usage: 'FILE --to DIALECT [--lossy]',
     summary: 'convert a recipe or agent file for another program',
     about: [
@@ -383,6 +402,7 @@ export const COMMANDS: readonly CliCommand[] = [
   },
   {
     name: 'completion',
+    group: 'Help',
     usage: 'bash|zsh|fish',
     summary: 'print a script that completes commands, options and ids',
     options: [],
@@ -397,6 +417,7 @@ export const COMMANDS: readonly CliCommand[] = [
   },
   {
     name: 'help',
+    group: 'Help',
     usage: '[COMMAND]',
     summary: 'explain a command, with examples',
     options: [],

@@ -48,6 +48,7 @@ const NO_PROJECT: Option = {
 export const SERVER_COMMANDS: readonly CliCommand[] = [
   {
     name: 'serve',
+    group: 'Serve',
     usage:
       '[FILE...] [--module FILE] [--files WHOSE] [--allow RULE] [--deny RULE] [--trust-programs] [--port N] [--host ADDRESS] [--socket PATH] [--workers N] [--verbose]',
     summary: 'serve agents over HTTP, and work on their runs',
@@ -105,6 +106,7 @@ export const SERVER_COMMANDS: readonly CliCommand[] = [
   },
   {
     name: 'mcp',
+    group: 'Serve',
     usage: '[FILE...] [--module FILE] [--allow RULE] [--deny RULE] [--approve] [--manage]',
     summary: 'serve agents as MCP tools over stdin and stdout, and work on their runs',
     about: [
@@ -140,6 +142,7 @@ export const SERVER_COMMANDS: readonly CliCommand[] = [
   },
   {
     name: 'acp',
+    group: 'Serve',
     usage: '[FILE] [--module FILE] [--agent NAME] [--allow RULE] [--deny RULE]',
     summary: 'be an agent in an editor that speaks ACP, over stdin and stdout',
     about: [
@@ -173,6 +176,7 @@ export const SERVER_COMMANDS: readonly CliCommand[] = [
   },
   {
     name: 'worker',
+    group: 'Serve',
     usage:
       '[FILE...] [--module FILE] [--files WHOSE] [--allow RULE] [--deny RULE] [--agents LIST] [--workers N] [--queue QUEUE] [--on-changed WHAT]',
     summary: 'only work: run the steps of a store until a signal ends it',
@@ -220,6 +224,7 @@ export const SERVER_COMMANDS: readonly CliCommand[] = [
   },
   {
     name: 'token',
+    group: 'Serve',
     usage: 'add NAME [--scopes LIST] [--agents LIST] [--expires TIME] ... | list | revoke ID [--cancel] [--json]',
     summary: 'make, list and revoke the tokens of a server',
     about: [
@@ -255,6 +260,7 @@ export const SERVER_COMMANDS: readonly CliCommand[] = [
   },
   {
     name: 'open',
+    group: 'Serve',
     usage: '[ID] [--print]',
     summary: 'open the inspector of this store in your browser, at one run if you name it',
     about: [

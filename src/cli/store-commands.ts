@@ -10,6 +10,7 @@ const GOES_ON =
 export const CHANGE_COMMANDS: readonly CliCommand[] = [
   {
     name: 'fork',
+    group: 'Change',
     usage: 'ID [NODE] [--rerun] [--title TEXT] [--json]',
     summary: 'branch off at a node; the original does not change',
     about: [
@@ -32,6 +33,7 @@ export const CHANGE_COMMANDS: readonly CliCommand[] = [
   },
   {
     name: 'retry',
+    group: 'Change',
     usage: 'ID [NODE] [--json]',
     summary: 'retry what failed: a model call, a tool, one subagent',
     about: [
@@ -46,6 +48,7 @@ export const CHANGE_COMMANDS: readonly CliCommand[] = [
   },
   {
     name: 'edit',
+    group: 'Change',
     usage: 'ID [NODE] TEXT [--json]',
     summary: 'change a message and get a new answer',
     about: [
@@ -65,6 +68,7 @@ export const CHANGE_COMMANDS: readonly CliCommand[] = [
 export const PEOPLE_COMMANDS: readonly CliCommand[] = [
   {
     name: 'inbox',
+    group: 'Answer',
     usage: '[--owner NAME] [--json]',
     summary: 'list everything that needs a person, the most urgent first',
     about: [
@@ -81,6 +85,7 @@ export const PEOPLE_COMMANDS: readonly CliCommand[] = [
   },
   {
     name: 'settle',
+    group: 'Answer',
     usage: 'ID --seen DIGEST --happened [--result JSON|TEXT] | --run-again | --leave [--by NAME] [--json]',
     summary: 'say what became of a call whose effect is uncertain',
     about: [
@@ -114,6 +119,7 @@ export const PEOPLE_COMMANDS: readonly CliCommand[] = [
 export const PROOF_COMMANDS: readonly CliCommand[] = [
   {
     name: 'why',
+    group: 'Look',
     usage: '[ID] [--json]',
     summary: 'explain why a run does not continue, and what would help',
     about: [
@@ -128,6 +134,7 @@ export const PROOF_COMMANDS: readonly CliCommand[] = [
   },
   {
     name: 'diff',
+    group: 'Look',
     usage: 'ID1 ID2 [--json]',
     summary: 'compare two runs node by node: inputs, outputs, cost',
     about: ['Ignores ids and times. Exits with 0 if the runs are equal, 1 if they differ.'],
@@ -139,6 +146,7 @@ export const PROOF_COMMANDS: readonly CliCommand[] = [
   },
   {
     name: 'audit',
+    group: 'Look',
     usage: '[ID] [--repair] [--verify] [--json]',
     summary: 'check stored runs for every kind of error',
     about: [
@@ -160,6 +168,7 @@ export const PROOF_COMMANDS: readonly CliCommand[] = [
   },
   {
     name: 'export',
+    group: 'Look',
     usage: 'ID [--html FILE] [--otlp [--to URL] [--content]]',
     summary: 'write a run and everything that belongs to it as JSON Lines, as a page, or as a trace',
     about: [
@@ -187,6 +196,7 @@ export const PROOF_COMMANDS: readonly CliCommand[] = [
   },
   {
     name: 'import',
+    group: 'Change',
     usage: '[FILE] [--go-on] [--json]',
     summary: 'import a file of export, with the same hashes',
     about: [
@@ -202,6 +212,7 @@ export const PROOF_COMMANDS: readonly CliCommand[] = [
   },
   {
     name: 'forget',
+    group: 'Change',
     usage: 'ID | --owner ID [--module FILE] [--yes] [--reason TEXT] [--json]',
     summary: 'delete one run with everything that belongs to it, or everything of an owner',
     about: [
@@ -235,6 +246,7 @@ export const PROOF_COMMANDS: readonly CliCommand[] = [
   },
   {
     name: 'prune',
+    group: 'Change',
     usage: '[--keep N] [--older-than TIME] [--dry-run] [--json]',
     summary: 'delete ended runs, with everything that belongs to them',
     about: [
@@ -267,6 +279,7 @@ export const PROOF_COMMANDS: readonly CliCommand[] = [
 export const STORE_COMMANDS: readonly CliCommand[] = [
   {
     name: 'copy',
+    group: 'Change',
     usage: '--from STORE --to STORE [--json]',
     summary: 'copy all runs of one store into another one',
     about: [
@@ -292,6 +305,7 @@ export const STORE_COMMANDS: readonly CliCommand[] = [
   },
   {
     name: 'restored',
+    group: 'Change',
     usage: '[--cancel] [--json]',
     summary: 'say that the store came from a backup, before anything works on it',
     about: [

@@ -1,6 +1,7 @@
 import { execFileSync, spawnSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { COMMAND_GROUPS } from '../../src/cli/command/command.ts'
 import { helpText } from '../../src/cli/commands/help.ts'
 import { COMMANDS } from '../../src/cli/commands.ts'
 import { Place, program, root, skipUnlessBuilt } from './support/cli.ts'
@@ -14,6 +15,9 @@ describe('help', () => {
 
     for (const { name, summary } of COMMANDS)
       expect(stdout.replaceAll(/\n {14}/g, ' ')).toContain(`  ${name.padEnd(12)}${summary}\n`)
+    const groups = stdout.split('\n\n').filter((part) => COMMAND_GROUPS.some((one) => part.startsWith(`${one}\n  `)))
+    expect(groups.map((part) => part.split('\n')[0])).toEqual([...COMMAND_GROUPS])
+    expect(groups[1]).toMatch(/^Look\n {2}ps [^]*\n {2}log /)
     const helps = await Promise.all(
       [
         ['log', '--help'],

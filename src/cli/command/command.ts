@@ -6,12 +6,19 @@
 // - It imports nothing of the package, so that `--help` stays fast.
 // - A CliError is one clear line for people that says what to do next; wrong usage exits with 2.
 
+/** What a person wants to do, in the order of `legate --help`. */
+export const COMMAND_GROUPS = ['Run', 'Look', 'Answer', 'Change', 'Serve', 'Help'] as const
+
+export type CommandGroup = (typeof COMMAND_GROUPS)[number]
+
 /**
  * One entry of the command table: everything that `--help`, completion and the argument reader need without loading its
  * code.
  */
 export interface CliCommand {
   readonly name: string
+  /** Where it stands in `legate --help`. */
+  readonly group: CommandGroup
   /** The arguments after the name, as in `ID [-f] [--json]`. */
   readonly usage: string
   readonly summary: string

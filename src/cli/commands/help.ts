@@ -2,6 +2,8 @@ import {
   type Call,
   type CliCommand,
   CliError,
+  COMMAND_GROUPS,
+  type CommandGroup,
   EXIT,
   noCommand,
   type Option,
@@ -40,11 +42,7 @@ function overview(commands: readonly CliCommand[], width: number): string {
 
 ${wrapped('Run agents that delegate. Watch, stop and resume them; everything they do is recorded.', width)}
 
-Commands
-${table(
-  commands.map(({ name, summary }) => [name, summary]),
-  width,
-)}
+${commandLists(commands, width)}
 
 Options
 ${optionLines(general, width)}
@@ -63,6 +61,16 @@ ${exampleLines(
 ${wrapped(IDS, width)}
 ${wrapped(CODES, width)}
 `
+}
+
+/** The commands of each group below its name, their summaries in one column. */
+function commandLists(commands: readonly CliCommand[], width: number): string {
+  const indent = indentOf(commands.map(({ name }) => name))
+  const list = (group: CommandGroup) => {
+    const rows = commands.filter((one) => one.group === group).map(({ name, summary }) => [name, summary] as const)
+    return `${group}\n${table(rows, width, indent)}`
+  }
+  return COMMAND_GROUPS.map(list).join('\n\n')
 }
 
 const IDS = 'An ID is the last 4 or more characters of the id of a run or conversation; ps shows the last 8.'
@@ -101,8 +109,11 @@ function exampleLines(examples: CliCommand['examples'], width: number): string {
 }
 
 /** Lays out two columns. If there is hardly any room for the second one, it goes below the first. */
-function table(rows: readonly (readonly [left: string, right: string])[], width: number): string {
-  const indent = Math.max(...rows.map(([left]) => left.length)) + 4
+function table(
+  rows: readonly (readonly [left: string, right: string])[],
+  width: number,
+  indent = indentOf(rows.map(([left]) => left)),
+): string {
   const isNarrow = width - indent < NARROWEST / 2
   return rows
     .map(([left, right]) => {
@@ -110,6 +121,10 @@ function table(rows: readonly (readonly [left: string, right: string])[], width:
       return `  ${left}`.padEnd(indent) + wrapped(right, width, ' '.repeat(indent)).trimStart()
     })
     .join('\n')
+}
+
+function indentOf(names: readonly string[]): number {
+  return Math.max(...names.map(({ length }) => length)) + 4
 }
 
 function capital(text: string): string {

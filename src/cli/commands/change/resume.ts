@@ -170,10 +170,7 @@ async function lastSeqs(store: Store, target: Turn | undefined): Promise<Readonl
 async function needsCode(store: Store, target: Turn): Promise<never> {
   await store.close()
   refuseEnded(target)
-  throw new CliError(
-    `${NEEDS_MODULE} Continue with: ${continueCommand('FILE')(target.id)}`,
-    EXIT.usage,
-  )
+  throw new CliError(`${NEEDS_MODULE} Continue with: ${continueCommand('FILE')(target.id)}`, EXIT.usage)
 }
 
 /** Lists the open runs that cannot continue here, and what each of them needs. */
