@@ -76,6 +76,37 @@ test('an audit of many trees lets other work go on between two of them, and the 
   expect(turns.size).toBeGreaterThanOrEqual(TREES)
 })
 
+test('the whole file is compared with its record at one moment, while other work goes on and is stored', async () => {
+  const before = turn
+  makeSlow()
+  const verified = store.archive?.verify()
+  const run = runtime.run(lead, 'Go.')
+  for await (const { type } of run) if (type === 'approval-request') break
+
+  const report = await verified
+
+  // A tree has a conversation, a turn, and the nodes of one call.
+  expect({ findings: report?.findings, rows: report?.rows }).toEqual({ findings: [], rows: 6 * TREES })
+  expect(turn - before).toBeGreaterThan(10 * TREES)
+  expect(store.roots({ limit: 1_000 })).toHaveLength(TREES + 1)
+})
+
+test('a key that was added, a key that leads nowhere and a text that was changed are found in a walk through the file', async () => {
+  const other = connect(path)
+  other.exec(`INSERT INTO keys SELECT 'added', 'n', n FROM keys WHERE slot = 'c' LIMIT 1`)
+  other.exec(`INSERT INTO keys VALUES ('astray', 'n', 999999999999)`)
+  other.exec(`INSERT INTO bodies (hash, text) VALUES ('${'0'.repeat(64)}', x'61')`)
+  other.close()
+
+  const report = await store.archive?.verify()
+
+  expect(report?.findings.map(({ id, message }) => [id, message])).toEqual([
+    ['0'.repeat(64), expect.stringContaining('another hash')],
+    ['added', expect.stringContaining('a row of another name')],
+    ['astray', expect.stringContaining('leads nowhere')],
+  ])
+})
+
 test('a store with many open runs is taken up some at a time, and other work goes on meanwhile', async () => {
   const turns: number[] = []
   const sizes: number[] = []

@@ -30,19 +30,22 @@ import { putOwned } from './owners.ts'
 import { bury, dropTree, headOf, readConversation, removeTree, spansWithin } from './remove.ts'
 import { putRows, sealTree } from './seals.ts'
 import { bodiesOf, edgesIn, findTrees, readRecords, readSpan, treeByLog, writtenRow } from './tree.ts'
-import { verifySqlite } from './verify.ts'
+import { verifyInSlices, verifySqlite } from './verify.ts'
 
 export interface ArchiveContext {
   readonly read: <T>(query: (db: Connection) => T) => T
   /** Runs a change in one transaction, with a cache that agrees with the file until its end. */
   readonly write: (change: (db: Connection, cache: RowCache) => void) => void | Promise<void>
+  /** Runs a long query at one moment of the file, on a connection of its own: meanwhile others read and write. */
+  readonly readApart: <T>(query: (db: Connection) => Promise<T>) => Promise<T>
   readonly compact: () => void
 }
 
-export function sqliteArchive({ read, write, compact }: ArchiveContext): Archive {
+export function sqliteArchive({ read, write, readApart, compact }: ArchiveContext): Archive {
   return {
     read: (rootId) => read((db) => atOneMoment(db, () => readWhole(db, rootId))),
-    verify: (rootId) => read((db) => atOneMoment(db, () => verifySqlite(db, rootId))),
+    verify: (rootId) =>
+      rootId === undefined ? readApart(verifyInSlices) : read((db) => atOneMoment(db, () => verifySqlite(db, rootId))),
     head: (rootId) => read((db) => headOf(db, rootId)),
     restore: (tree, instead) =>
       write((db, cache) => {

@@ -80,6 +80,7 @@ interface Statement {
   run(...parameters: readonly unknown[]): { readonly changes: number | bigint }
   get(...parameters: readonly unknown[]): unknown
   all(...parameters: readonly unknown[]): unknown[]
+  iterate(...parameters: readonly unknown[]): Iterable<unknown>
 }
 
 interface Database<S extends Statement> {
@@ -99,6 +100,7 @@ function loadNodeSqlite(): NodeSqlite | undefined {
 
 function connectNode(database: Database<Statement>): Connection {
   const prepared = statements((sql) => database.prepare(sql))
+  const iterated = statements((sql) => database.prepare(sql))
   return {
     exec: (sql) => database.exec(sql),
     first: (sql, parameters = []) => {
@@ -109,6 +111,9 @@ function connectNode(database: Database<Statement>): Connection {
       prepared(sql)
         .all(...parameters)
         .map((row) => Object.values(row as object)),
+    each: function* (sql, parameters = []) {
+      for (const row of iterated(sql).iterate(...parameters)) yield Object.values(row as object)
+    },
     run: (sql, parameters) => Number(prepared(sql).run(...parameters).changes),
     close: () => database.close(),
   }
@@ -144,11 +149,13 @@ function loadLibsql(): new (path: string) => Database<LibsqlStatement> {
 function connectLibsql(database: Database<LibsqlStatement>, access: OpenMode): Connection {
   const firsts = statements((sql) => database.prepare(sql).raw())
   const lists = statements((sql) => database.prepare(sql).raw())
+  const iterated = statements((sql) => database.prepare(sql).raw())
   const runs = statements((sql) => database.prepare(sql))
   return {
     exec: (sql) => database.exec(sql),
     first: (sql, parameters = []) => firsts(sql).get(bindable(parameters)) as SqlRow | undefined,
     all: (sql, parameters = []) => lists(sql).all(bindable(parameters)) as SqlRow[],
+    each: (sql, parameters = []) => iterated(sql).iterate(bindable(parameters)) as Iterable<SqlRow>,
     run: (sql, parameters) => Number(runs(sql).run(bindable(parameters)).changes),
     close: () => {
       try {

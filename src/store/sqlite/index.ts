@@ -21,7 +21,7 @@ import {
   storeError,
   whileBusy,
 } from './driver.ts'
-import { FIRST_TRY_MS, type SqliteFile } from './open.ts'
+import { FIRST_TRY_MS, openFile, type SqliteFile } from './open.ts'
 import {
   acknowledge,
   begin,
@@ -95,6 +95,7 @@ export function sqliteStore(pathOrOptions: string | SqliteStoreOptions): LocalSt
     archive: sqliteArchive({
       read,
       write: (change) => writeAtOnce(place, change),
+      readApart: (query) => readApart(place, query),
       compact: () => {
         compact(session(), file)
       },
@@ -307,6 +308,24 @@ function tryWriteBeside({ session, file }: Place, change: (db: Connection) => vo
     return true
   } catch (error) {
     rollBack(db)
+    throw failure(current, error)
+  }
+}
+
+/** The connection sees one moment of the file until the query has ended. */
+async function readApart<T>({ session, file }: Place, query: (db: Connection) => Promise<T>): Promise<T> {
+  const current = session()
+  current.presence.require()
+  try {
+    const db = openFile({ ...file, readOnly: true })
+    try {
+      db.exec('BEGIN')
+      return await query(db)
+    } finally {
+      rollBack(db)
+      db.close()
+    }
+  } catch (error) {
     throw failure(current, error)
   }
 }

@@ -43,7 +43,8 @@ function toFileRow([n, queue = null, due = null, mark = null, writer = null, siz
   return { n: Number(n), columns, written: [writer, size], text, packed: tryParse(text) }
 }
 
-function tryParse(text: string): PackedRow | null {
+/** Null for a text that is no row. */
+export function tryParse(text: string): PackedRow | null {
   try {
     const packed: unknown = parseRow(text)
     return typeof packed === 'object' && packed !== null ? (packed as PackedRow) : null
@@ -139,6 +140,7 @@ const HEADS = `SELECT n, CASE WHEN json_valid(data) THEN
     CAST(coalesce(data ->> '$.rootId', data ->> '$.conversation', data ->> '$.conversationId') AS BLOB) END AS root,
     CASE WHEN json_valid(data) THEN CAST(data ->> '$.conversation' AS BLOB) END
   FROM rows WHERE n % 1048576 = 0`
+const HEADS_OF = `SELECT * FROM (${HEADS}) WHERE root = CAST(? AS BLOB) OR root IS NULL`
 
 export interface TreePlace {
   readonly spans: number[]
@@ -154,25 +156,33 @@ export interface TreeSpans {
 
 /** Finds the spans of all trees, or of one. */
 export function findTrees(db: Connection, rootId?: Id): TreeSpans {
-  const byRoot = new Map<Id, TreePlace>()
-  const lost: number[] = []
-  const heads =
-    rootId === undefined
-      ? db.all(HEADS)
-      : db.all(`SELECT * FROM (${HEADS}) WHERE root = CAST(? AS BLOB) OR root IS NULL`, [rootId])
-  for (const [n, bytes = null, conversation] of heads) {
+  const found = new FoundTrees()
+  for (const head of rootId === undefined ? headsIn(db) : db.each(HEADS_OF, [rootId])) found.take(head)
+  for (const [root, place] of found.byRoot) place.tree ??= treeByLog(db, root)
+  return found
+}
+
+/** The first rows of all spans. */
+export function headsIn(db: Connection): Iterable<SqlRow> {
+  return db.each(HEADS)
+}
+
+/** Trees, as the first rows of their spans name them. */
+export class FoundTrees implements TreeSpans {
+  readonly byRoot = new Map<Id, TreePlace>()
+  readonly lost: number[] = []
+
+  take([n, bytes = null, conversation]: SqlRow): void {
     if (bytes === null) {
-      lost.push(Number(n))
-      continue
+      this.lost.push(Number(n))
+      return
     }
     const root = textOf(bytes)
-    const place: TreePlace = byRoot.get(root) ?? { spans: [], tree: undefined }
-    byRoot.set(root, place)
+    const place: TreePlace = this.byRoot.get(root) ?? { spans: [], tree: undefined }
+    this.byRoot.set(root, place)
     place.spans.push(Number(n))
     if (textOf(conversation) === root) place.tree = Number(n) / SPAN
   }
-  for (const [root, place] of byRoot) place.tree ??= treeByLog(db, root)
-  return { byRoot, lost }
 }
 
 export function treeByLog(db: Connection, rootId: Id): number | undefined {

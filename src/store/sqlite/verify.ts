@@ -1,3 +1,4 @@
+import { Slices } from '../../base/clock.ts'
 import { sha256 } from '../../base/hash.ts'
 import type { Edge, Id, Node } from '../../graph/rows.ts'
 import { type Finding, finding, type VerifyReport, type WrittenRow } from '../archive.ts'
@@ -17,32 +18,47 @@ import {
 } from '../codec/rows.ts'
 import { verifyTree } from '../codec/tree-text.ts'
 import { isWhole, readStones, strayIds } from './beside/stones.ts'
-import { type Connection, textOf } from './driver.ts'
+import { type Connection, type SqlRow, textOf } from './driver.ts'
 import { brokenStretches } from './marks.ts'
 import { type ReadTree, STRAY_OWNED, wronglyOwned } from './owners.ts'
 import { readConversation } from './remove.ts'
 import { writersOf } from './seals.ts'
 import {
+  BODY,
   edgesIn,
   type FileRow,
   type FileSpan,
+  FoundTrees,
   findTrees,
+  headsIn,
   namedIn,
   readRecords,
   readSpan,
   type TreePlace,
   treeByLog,
+  tryParse,
   writtenRow,
 } from './tree.ts'
 
 /** Compares one tree, or the whole file, with its log of commits. */
 export function verifySqlite(db: Connection, rootId?: Id): VerifyReport {
   const verifier = new Verifier(db)
-  const { byRoot, lost } = findTrees(db, rootId)
-  for (const n of lost) verifier.lost(n)
-  for (const [root, place] of byRoot) verifier.tree(root, place)
-  if (rootId !== undefined && !byRoot.has(rootId)) verifier.tree(rootId, { spans: [], tree: treeByLog(db, rootId) })
-  if (rootId === undefined) verifier.rest()
+  let isOver: boolean | undefined = false
+  for (const parts = rootId === undefined ? verifier.all() : verifier.one(rootId); !isOver; ) isOver = parts.next().done
+  return verifier
+}
+
+/**
+ * Compares the whole file with its log, and lets other work go on meanwhile. The connection must show one moment of the file until the
+ * end.
+ */
+export async function verifyInSlices(db: Connection): Promise<VerifyReport> {
+  const verifier = new Verifier(db)
+  const slices = new Slices()
+  for (const _ of verifier.all()) {
+    const turn = slices.next()
+    if (turn !== undefined) await turn
+  }
   return verifier
 }
 
@@ -52,11 +68,71 @@ class Verifier implements VerifyReport {
   commits = 0
   private readonly db: Connection
   private readonly trees = new Set<number>()
-  /** The keys of each row that could be read, by its number. */
-  private readonly keys = new Map<number, readonly string[]>()
 
   constructor(db: Connection) {
     this.db = db
+  }
+
+  *one(rootId: Id): Generator<void> {
+    const { byRoot, lost } = findTrees(this.db, rootId)
+    for (const n of lost) yield this.lost(n)
+    yield this.tree(rootId, byRoot.get(rootId) ?? { spans: [], tree: treeByLog(this.db, rootId) })
+  }
+
+  /** Stops after each tree, and after each row of other tables. */
+  *all(): Generator<void> {
+    const found = new FoundTrees()
+    for (const head of headsIn(this.db)) yield found.take(head)
+    for (const n of found.lost) yield this.lost(n)
+    for (const [rootId, { spans, tree }] of found.byRoot) {
+      yield this.tree(rootId, { spans, tree: tree ?? treeByLog(this.db, rootId) })
+    }
+    yield* this.rest()
+  }
+
+  /** Checks everything outside of trees: texts, stray rows, and the pages of the file. */
+  private *rest(): Generator<void> {
+    for (const [name] of this.db.each(BODIES)) yield this.body(textOf(name))
+    for (const [tree] of this.db.each(LOGS)) yield this.log(Number(tree))
+    for (const row of this.db.each(KEYS)) yield this.key(row)
+    for (const sql of [STRAY_SEALS, STRAY_STRETCHES, STRAY_OWNED]) {
+      for (const [n] of this.db.each(sql)) yield this.stray(Number(n))
+    }
+    for (const [tree, name] of this.db.each(STRAY_USES)) {
+      const hash = textOf(name)
+      yield this.put('altered_index', { id: hash, rootId: null }, `No text ${hash} of a tree ${tree} is stored.`)
+    }
+    yield this.tombstones()
+    const [said] = this.db.first('PRAGMA integrity_check') ?? []
+    if (said !== 'ok') this.put('unreadable', { id: 'file', rootId: null }, `The file is damaged: ${said}`)
+  }
+
+  private body(hash: string): void {
+    const [bytes] = this.db.first(BODY, [hash]) ?? []
+    if (bytes instanceof Uint8Array && sha256(Buffer.from(bytes).toString('utf8')) === hash) return
+    const place = { id: hash, rootId: null }
+    this.put('altered_body', place, `The text ${hash} is not what was written: it has another hash.`)
+  }
+
+  private log(tree: number): void {
+    if (this.trees.has(tree)) return
+    this.put('broken_chain', { id: `tree ${tree}`, rootId: null }, `The log has commits of a tree that is not there.`)
+  }
+
+  /** Names a key that leads nowhere, or to a row which has another name. */
+  private key([name, letters, n, isThere, data]: SqlRow): void {
+    const [id, slot] = [textOf(name), textOf(letters)]
+    const place = { id, rootId: null }
+    if (isThere !== 1) return this.put('altered_index', place, `The key ${slot} of ${id} leads nowhere.`)
+    const packed = tryParse(textOf(data))
+    // A row that cannot be read has its own finding.
+    if (packed === null || keysOf(packed, Number(n)).some((key) => key[0] === id && key[1] === slot)) return
+    const message = `The key ${slot} of ${id} leads to a row of another name: nobody wrote it.`
+    this.put('altered_index', place, message)
+  }
+
+  private stray(n: number): void {
+    this.put('altered_index', { id: `row ${n}`, rootId: null }, `Row ${n} of the file was written and is not there.`)
   }
 
   /** The first row of a span cannot be read, so the owner of the others is unknown. */
@@ -93,38 +169,6 @@ class Verifier implements VerifyReport {
     this.findings.push(...verifyTree({ rootId, rows, edges: found, bodies: [], records }))
   }
 
-  /** Checks everything outside of trees: texts, stray rows, and the pages of the file. */
-  rest(): void {
-    for (const [name, bytes] of this.db.all(BODIES)) {
-      const hash = textOf(name)
-      if (bytes instanceof Uint8Array && sha256(Buffer.from(bytes).toString('utf8')) === hash) continue
-      const place = { id: hash, rootId: null }
-      this.put('altered_body', place, `The text ${hash} is not what was written: it has another hash.`)
-    }
-    for (const [tree] of this.db.all('SELECT DISTINCT n / 16777216 FROM commits')) {
-      if (this.trees.has(Number(tree))) continue
-      this.put('broken_chain', { id: `tree ${tree}`, rootId: null }, `The log has commits of a tree that is not there.`)
-    }
-    for (const [id, slot] of this.db.all(STRAY_KEYS)) {
-      this.put(
-        'altered_index',
-        { id: textOf(id), rootId: null },
-        `The key ${textOf(slot)} of ${textOf(id)} leads nowhere.`,
-      )
-    }
-    this.addedKeys()
-    for (const [n] of [STRAY_SEALS, STRAY_STRETCHES, STRAY_OWNED].flatMap((sql) => this.db.all(sql))) {
-      this.put('altered_index', { id: `row ${n}`, rootId: null }, `Row ${n} of the file was written and is not there.`)
-    }
-    for (const [tree, name] of this.db.all(STRAY_USES)) {
-      const hash = textOf(name)
-      this.put('altered_index', { id: hash, rootId: null }, `No text ${hash} of a tree ${tree} is stored.`)
-    }
-    this.tombstones()
-    const [said] = this.db.first('PRAGMA integrity_check') ?? []
-    if (said !== 'ok') this.put('unreadable', { id: 'file', rootId: null }, `The file is damaged: ${said}`)
-  }
-
   private tombstones(): void {
     for (const stone of readStones(this.db)) {
       if (isWhole(this.db, stone)) continue
@@ -133,16 +177,6 @@ class Verifier implements VerifyReport {
     }
     for (const id of strayIds(this.db)) {
       this.put('altered_index', { id, rootId: null }, `It is said that ${id} was deleted, and no tombstone is there.`)
-    }
-  }
-
-  /** Names keys that lead to a row which has another name. */
-  private addedKeys(): void {
-    for (const [name, slot, n] of this.db.all('SELECT CAST(id AS BLOB), CAST(slot AS BLOB), n FROM keys')) {
-      const key = `${textOf(name)} ${textOf(slot)}`
-      if (this.keys.get(Number(n))?.includes(key) !== false) continue
-      const message = `The key ${textOf(slot)} of ${textOf(name)} leads to a row of another name: nobody wrote it.`
-      this.put('altered_index', { id: textOf(name), rootId: null }, message)
     }
   }
 
@@ -205,7 +239,6 @@ class Verifier implements VerifyReport {
     } else if (packed === null || !('edges' in packed) || Object.keys(packed).length > 1) {
       this.put('altered_row', { id: `row ${n}`, rootId }, `Row ${n} of the file cannot be read.`)
     } else {
-      this.keys.set(n, [])
       if (columns.every((value) => value === null)) return
       this.put('altered_index', { id: `row ${n}`, rootId }, `Row ${n} is found as if it were no edges.`)
     }
@@ -213,14 +246,8 @@ class Verifier implements VerifyReport {
 
   /** Checks that the columns and keys of a row agree with its text. */
   private index(row: FileRow, span: FileSpan, { written, rootId, owner }: FoundRow): void {
-    const { letter, id } = written
-    const keys: (readonly [id: string, slot: string])[] = [[id, letter]]
-    if (letter === 't' && span.turn !== null) keys.push([span.turn.laneId, turnSlot(span.turn.ordinal, row.n)])
-    this.keys.set(
-      row.n,
-      keys.map((key) => key.join(' ')),
-    )
-    const isKept = keys.every(
+    const { id } = written
+    const isKept = keysOf(row.packed, row.n).every(
       (key) => this.db.first('SELECT n FROM keys WHERE id = ? AND slot = ?', key)?.[0] === row.n,
     )
     const right = columnsOf(row.packed, span, owner)
@@ -267,13 +294,26 @@ const SUBJECTS = {
   unreadable: 'store',
 } as const
 
-const BODIES = "SELECT CAST(hash AS BLOB), iif(typeof(text) = 'blob', text, NULL) FROM bodies"
+const BODIES = 'SELECT CAST(hash AS BLOB) FROM bodies'
+const LOGS = 'SELECT DISTINCT n / 16777216 FROM commits'
+const KEYS = `SELECT CAST(keys.id AS BLOB), CAST(keys.slot AS BLOB), keys.n, rows.n IS NOT NULL,
+  iif(typeof(data) = 'text', CAST(data AS BLOB), NULL) FROM keys LEFT JOIN rows ON rows.n = keys.n`
 const STRAY_USES = `SELECT tree, CAST(hash AS BLOB) FROM uses WHERE NOT EXISTS (SELECT 1 FROM bodies WHERE bodies.hash = uses.hash)
   OR NOT EXISTS (SELECT 1 FROM rows WHERE n = tree * 1048576)`
 const STRAY_SEALS = 'SELECT seals.n FROM seals LEFT JOIN rows ON rows.n = seals.n WHERE rows.n IS NULL'
 const STRAY_STRETCHES = 'SELECT s.n FROM stretches AS s LEFT JOIN rows ON rows.n = s.n WHERE rows.n IS NULL'
-const STRAY_KEYS = `SELECT CAST(keys.id AS BLOB), CAST(keys.slot AS BLOB) FROM keys LEFT JOIN rows ON rows.n = keys.n
-  WHERE rows.n IS NULL`
+/** The keys that a row must be found by. */
+function keysOf(packed: PackedRow | null, n: number): readonly (readonly [id: string, slot: string])[] {
+  if (packed === null || 'edges' in packed) return []
+  if ('conversation' in packed) return [[packed.conversation, 'c']]
+  if ('node' in packed) return [[packed.node, 'n']]
+  if ('link' in packed) return [[packed.link, 'l']]
+  const { turn, laneId = packed.conversationId ?? '', ordinal = 0 } = packed
+  return [
+    [turn, 't'],
+    [laneId, turnSlot(ordinal, n)],
+  ]
+}
 
 /** The columns queue, due and mark according to the row; null when it cannot be read. */
 function columnsOf(

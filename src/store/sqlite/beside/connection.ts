@@ -7,6 +7,8 @@ export interface Connection {
   exec(sql: string): void
   first(sql: string, parameters?: SqlRow): SqlRow | undefined
   all(sql: string, parameters?: SqlRow): readonly SqlRow[]
+  /** The rows one after the other, for a table that memory need not hold. No other loop may use the same statement meanwhile. */
+  each(sql: string, parameters?: SqlRow): Iterable<SqlRow>
   /** Gives the number of changed rows. */
   run(sql: string, parameters: SqlRow): number
   close(): void
