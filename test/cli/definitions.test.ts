@@ -11,6 +11,15 @@ const AGENT =
   '---\nname: reviewer\ndescription: Reviews.\ntools: Read, SendMessage\nmodel: sonnet\ncolor: red\nspeed: 1\n---\n\nYou review.\n'
 const KEYS = { LEGATE_MODEL: 'openai/gpt-5', OPENAI_API_KEY: 'key', ANTHROPIC_API_KEY: '' }
 
+test('a folder that has the name of a definition does not hide it', async () => {
+  const place = project({ '.claude/agents/reviewer.md': AGENT, 'reviewer/notes.txt': '', 'other/notes.txt': '' })
+  const found = await place.run(['explain', 'reviewer'], { env: KEYS })
+  const folder = await place.run(['explain', 'other'], { env: KEYS })
+
+  expect(found).toMatchObject({ code: 0, stdout: expect.stringContaining('.claude/agents/reviewer.md') })
+  expect(folder).toMatchObject({ code: 2, stderr: expect.stringContaining('it is a folder, not a file') })
+})
+
 describe('legate validate', () => {
   test('tells what is wrong with file and line, looks at every file, and answers with its exit code; nothing in a file can do anything to a terminal', async () => {
     const place = project({

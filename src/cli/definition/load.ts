@@ -51,15 +51,16 @@ export function tellsProject(call: Call): boolean {
   return !isSet(call, 'no-project-files')
 }
 
-/** Finds the file that a word means: a path, or the name of a definition found from this folder. */
+/** Finds the file that a word means: a path, or the name of a definition found from this folder, whatever folder has that name. */
 export async function definitionFile(word: string, env: NodeJS.ProcessEnv): Promise<string> {
-  if (isPath(word) || existsSync(word)) return readable(word)
+  if (isPath(word) || (existsSync(word) && !statSync(word).isDirectory())) return readable(word)
   const found = await discover({ env })
   try {
     return findDefinition(word, found).file
   } catch (error) {
     const [notice] = noticesOf(error)
     if (notice?.code !== 'not_found') throw asUsageError(error)
+    if (existsSync(word)) return word
     const broken = found.notices.find(({ level, file }) => level === 'error' && path.parse(file).name === word)
     if (broken !== undefined) throw refusal([broken])
     const near = /Did you mean: .*\?/.exec(notice.message)?.[0] ?? 'legate doctor lists the definitions it finds.'
