@@ -69,7 +69,7 @@ export async function restored(
 
 function stillWorked(alive: readonly EngineRow[]): ConflictError {
   const names = alive.map(({ pid, host }) => (host === undefined ? `${pid}` : `${pid} on ${host}`)).join(', ')
-  const message = `Processes work on this store, or did so seconds before the backup: ${names}. End them, wait until their lease is over (15 seconds), and call restored() again.`
+  const message = `Processes work on this store, or did so seconds before the backup: ${names}. End them, wait until their lease is over (15 seconds), and try again.`
   return new ConflictError('conflict', message, { details: { pids: alive.map(({ pid }) => pid), stale: false } })
 }
 
