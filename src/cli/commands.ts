@@ -371,14 +371,19 @@ export const COMMANDS: readonly CliCommand[] = [
   {
     name: 'doctor',
     group: 'Run',
-    usage: '[--all] [--json]',
-    summary: 'list every recipe and agent file found here, with its problems',
+    usage: '[--store PATH] [--all] [--json]',
+    summary: 'list every recipe and agent file found here, with its problems; check a store',
     about: [
       'Searches this folder, those above it up to the root of the repository, and your home folder, the nearest ' +
         'first. Runs nothing. Exits with 1 if a file is broken.',
+      'With --store it also opens that store, changes nothing in it, and says what it is and who works on it. Exits with 1 if the ' +
+        'store cannot be opened; legate audit checks what is in it.',
     ],
     options: [{ name: 'all', short: 'a', text: 'also show notes that leave nothing out' }, JSON_LINES],
-    examples: [['legate doctor', 'each file, its place, what shadows it, and its problems']],
+    examples: [
+      ['legate doctor', 'each file, its place, what shadows it, and its problems'],
+      ['legate doctor --store postgres://db/app', 'and whether that store answers'],
+    ],
     takes: [0, 0],
     load: async () => (await import('./commands/doctor.ts')).doctor,
   },

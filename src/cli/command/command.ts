@@ -121,10 +121,10 @@ export function isStoreless(name: string): boolean {
 }
 
 /** Commands that work on a store of this machine only. */
-const LOCAL: readonly string[] = ['chat', 'resume', 'serve', 'worker', 'open', 'mcp', 'acp', 'restored']
+const LOCAL: readonly string[] = ['chat', 'doctor', 'resume', 'serve', 'worker', 'open', 'mcp', 'acp', 'restored']
 
 const STORELESS: readonly string[] = [
-  ...['demo', 'init', 'explain', 'validate', 'doctor', 'convert', 'completion', 'help', 'copy'],
+  ...['demo', 'init', 'explain', 'validate', 'convert', 'completion', 'help', 'copy'],
 ]
 
 export interface SuggestionOptions {

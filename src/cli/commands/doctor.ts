@@ -9,11 +9,12 @@ import {
   validateDefinition,
 } from '../../doors/recipe.ts'
 import { diskFiles } from '../../doors/tools.ts'
+import { isLegateError } from '../../index.ts'
 import { isPostgresUrl } from '../../store/postgres/index.ts'
-import { type Call, EXIT, isSet } from '../command/command.ts'
+import { type Call, CliError, EXIT, isSet, textOption } from '../command/command.ts'
 import { isTold, noticeLine, noticeStyle } from '../definition/notices.ts'
 import { exposedFiles } from '../serve/exposed-files.ts'
-import { storePath } from '../store/open-store.ts'
+import { shownStore, storePath, withRuntime } from '../store/open-store.ts'
 import { plural } from '../terminal/amounts.ts'
 import { oneLine } from '../terminal/clean.ts'
 import { jsonLine, outputColumns, write } from '../terminal/output.ts'
@@ -31,11 +32,19 @@ export async function doctor(call: Call): Promise<number> {
   const { definitions, notices: found } = await discover({ env: call.env })
   const notices = [...found, ...(await storeNotices(call))]
   const looked = await Promise.all(definitions.map(checkDefinition))
-  const isWrong = notices.some(({ level }) => level === 'error') || looked.some(({ isUsable }) => !isUsable)
+  const store = textOption(call, 'store') === undefined ? undefined : await checkStore(call)
+  const isWrong =
+    notices.some(({ level }) => level === 'error') ||
+    looked.some(({ isUsable }) => !isUsable) ||
+    (store !== undefined && store.problem !== null)
   if (isSet(call, 'json')) {
     for (const one of looked) await write(jsonLine(one))
     for (const notice of notices) await write(jsonLine({ notice }))
-  } else await write(page(looked, notices, { paint: painter(process.stdout, call.env), isWhole: isSet(call, 'all') }))
+    if (store !== undefined) await write(jsonLine({ store }))
+    return isWrong ? EXIT.other : EXIT.completed
+  }
+  await write(page(looked, notices, { paint: painter(process.stdout, call.env), isWhole: isSet(call, 'all') }))
+  if (store !== undefined) await write(storeText(store, painter(process.stdout, call.env)))
   return isWrong ? EXIT.other : EXIT.completed
 }
 
@@ -48,6 +57,43 @@ async function storeNotices(call: Call): Promise<Notice[]> {
   return exposed.map(({ place, message, hint }) => {
     return { level: 'warning', code: 'runtime_file', message, hint, file: place, line: null }
   })
+}
+
+/** What a look at a store found. */
+interface CheckedStore {
+  readonly place: string
+  /** Null where it could not be opened. */
+  readonly kind: string | null
+  readonly openRuns: number | null
+  /** How many living processes work on it. */
+  readonly processes: number | null
+  /** Why it could not be read; null where it could. */
+  readonly problem: string | null
+}
+
+/** Opens the store that was named, and changes nothing in it. */
+async function checkStore(call: Call): Promise<CheckedStore> {
+  const place = shownStore(call)
+  try {
+    return await withRuntime(call, 'read', async (runtime) => {
+      const open = await runtime.store.openRoots({ limit: Number.MAX_SAFE_INTEGER })
+      const processes = (await runtime.processes()).filter(({ isAlive }) => isAlive)
+      const { name: kind } = runtime.store
+      return { place, kind, openRuns: open.length, processes: processes.length, problem: null }
+    })
+  } catch (error) {
+    if (!(error instanceof CliError) && !isLegateError(error)) throw error
+    return { place, kind: null, openRuns: null, processes: null, problem: error.message }
+  }
+}
+
+const KINDS: Readonly<Record<string, string>> = { sqlite: 'SQLite', postgres: 'PostgreSQL', json: 'JSON' }
+
+function storeText({ place, kind, openRuns, processes, problem }: CheckedStore, paint: Paint): string {
+  const what = `store ${oneLine(place)}`
+  if (problem !== null) return `${what}: ${paint('red', 'error')}: ${oneLine(problem)}\n`
+  const alive = processes === 1 ? '1 process works on it' : `${processes} processes work on it`
+  return `${what}: ${KINDS[kind ?? ''] ?? oneLine(kind ?? '')}, ${plural(openRuns ?? 0, 'open run')}, ${alive}\n`
 }
 
 /** Undefined where commands use a server, or no store that can be meant. */
