@@ -3,7 +3,7 @@
 //
 // Must stay true:
 //   - A session is its opener's: for anybody else, also for another token of the same owner, it does not exist (I9).
-//   - It holds nothing but the client's capabilities and open streams. Runs do not end with it.
+//   - It holds nothing but the client's capabilities, open streams and what was last sent on them. Runs do not end with it.
 //   - A client that forgets its sessions loses the oldest of its own. Nobody loses one to others: one too many is refused.
 
 import { randomUUID } from 'node:crypto'
@@ -12,6 +12,7 @@ import { canonicalJson } from '../../base/json.ts'
 import { Shares } from '../../base/shares.ts'
 import { countedIds } from '../../doors/grant.ts'
 import type { Json } from '../../index.ts'
+import { Replays } from './replays.ts'
 import type { McpCaller } from './runs/peer.ts'
 import type { McpSdk } from './serving.ts'
 
@@ -67,6 +68,7 @@ export class Sessions {
     const opened: { id?: string } = {}
     const transport = new this.sdk.WebStandardStreamableHTTPServerTransport({
       sessionIdGenerator: randomUUID,
+      eventStore: new Replays(),
       onsessioninitialized: (id) => {
         opened.id = id
         this.open.set(id, { opener, transport, release, usedAt: Date.now() })

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
 import { agent, type Json, type Principal, type Run, tool } from 'legate'
 import { LOCAL_PRINCIPAL, type ServeOptions } from 'legate/server'
 import { scriptedModel } from 'legate/testing'
@@ -599,3 +600,52 @@ test('what nobody can call is refused: a wrong token, another origin, a message 
   expect((await setting.post('/mcp', { no: 'message' })).status).toBe(400)
   expect((await setting.get('/mcp')).status).toBe(400)
 })
+
+test.each([
+  ['before its call has ended', 2_500],
+  ['after its call has ended', 300],
+])('a client whose connection breaks comes back to its session %s, and has the answer', async (_, ms) => {
+  const setting = await opened()
+  const asked: (string | null)[] = []
+  /** Breaks the connection of the call once its stream has begun. */
+  const breaking = async (url: string | URL, init?: RequestInit) => {
+    const headers = new Headers(init?.headers)
+    if (init?.method === 'GET' && headers.has('last-event-id')) asked.push(headers.get('last-event-id'))
+    const answer = await fetch(url, init)
+    const isCall = typeof init?.body === 'string' && init.body.includes('"tools/call"')
+    return isCall && asked.length === 0 ? new Response(firstOf(answer.body), answer) : answer
+  }
+  const client = newClient(undefined, 'legacy')
+  const headers = { authorization: `Bearer ${await setting.tokenFor(ANN)}` }
+  const place = new URL(`${setting.server.url}/mcp`)
+  await client.connect(new StreamableHTTPClientTransport(place, { requestInit: { headers }, fetch: breaking }))
+
+  const answer = await client.callTool({ name: 'sleeper', arguments: { ms } })
+  expect(textIn(answer)).toContain(`Slept ${ms} ms.`)
+  expect(asked).toHaveLength(1)
+  expect(await setting.runtime.runs()).toMatchObject([{ agent: 'sleeper', status: 'completed' }])
+
+  const session = String((client.transport as StreamableHTTPClientTransport).sessionId)
+  const eve = { authorization: `Bearer ${await setting.tokenFor(EVE)}`, accept: 'text/event-stream' }
+  const taken = await fetch(place, {
+    headers: { ...eve, 'mcp-session-id': session, 'last-event-id': String(asked[0]) },
+  })
+  expect(taken.status).toBe(404)
+})
+
+/** The first piece of a body, and then a broken connection. */
+function firstOf(body: Response['body']): ReadableStream<Uint8Array> {
+  const reader = body?.getReader()
+  let isBegun = false
+  return new ReadableStream({
+    pull: async (controller) => {
+      if (isBegun) {
+        await reader?.cancel()
+        return controller.error(new Error('The connection broke.'))
+      }
+      isBegun = true
+      const { value } = (await reader?.read()) ?? {}
+      if (value !== undefined) controller.enqueue(value)
+    },
+  })
+}
