@@ -1,6 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import path from 'node:path'
 import { describe, expect, test } from 'vitest'
+import { AGENT_DIALECTS } from '../src/recipe/dialects/index.ts'
 
 const root = path.resolve(import.meta.dirname, '..')
 const page = (name: string) => readFileSync(path.join(root, 'docs/coming-from', `${name}.md`), 'utf8')
@@ -21,6 +22,13 @@ describe('a page for people who come from another framework', () => {
   ])('%s has the words of that framework', (name, words) => {
     const text = page(name)
     expect(words.split(' ').filter((word) => !text.includes(word))).toEqual([])
+  })
+
+  test('the guide has a row for every dialect of agent files', () => {
+    const guide = readFileSync(path.join(root, 'docs/guide/recipe.md'), 'utf8')
+    expect(AGENT_DIALECTS.filter(({ name }) => !guide.includes(`\n| \`${name}\` | `)).map(({ name }) => name)).toEqual(
+      [],
+    )
   })
 
   test('names every variable of goose and Aster that is read', () => {
