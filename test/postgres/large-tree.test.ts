@@ -73,8 +73,7 @@ describe.skipIf(noPostgres !== undefined)('a conversation of many thousands of t
 
   test('each surface loads what it shows, and lets other work run', async () => {
     const reader = await open(server)
-    const [root] = await reader.store.roots({ limit: 1 })
-    const rootId = root?.id ?? ''
+    const rootId = await longest(server)
     const turns = await look(reader.store, rootId, (tree) => tree.turnsOf(rootId, { last: 100, limit: 1 }))
     for (const [what, ask] of Object.entries(asksOf(reader, rootId, turns[0]?.id ?? ''))) {
       const { rows, gap } = await told(reader, what, ask)
@@ -116,8 +115,7 @@ describe.skipIf(noPostgres !== undefined)('a conversation of many thousands of t
 
   test('a commit that another process tells of while the tree is being loaded is in the next read', async () => {
     const [writer, reader] = [await open(server), await open(server)]
-    const [root] = await writer.store.roots({ limit: 1 })
-    const rootId = root?.id ?? ''
+    const rootId = await longest(server)
     for (let round = 0; round < 10; round++) {
       const early = look(reader.store, rootId, (tree) => tree.lastSeq(rootId))
       await writer.say(`round ${round}`, rootId)
@@ -135,8 +133,7 @@ describe.skipIf(noPostgres !== undefined)('a conversation of many thousands of t
 
   test('old turns that are read are let go again', async () => {
     const database = new Database({ ...PLACE, url: server.url() })
-    const [row] = await database.query('SELECT @.id_text(root_id) FROM @.trees')
-    const rootId = String(row?.[0])
+    const rootId = await longest(server)
     const trees = treesOn(database)
     let before: Id | null = null
     let read = 0
@@ -160,6 +157,14 @@ describe.skipIf(noPostgres !== undefined)('a conversation of many thousands of t
     await database.close()
   })
 })
+
+/** The conversation that has the most commits. */
+async function longest(server: PostgresServer): Promise<Id> {
+  const database = new Database({ ...PLACE, url: server.url() })
+  const [row] = await database.query('SELECT @.id_text(root_id) FROM @.trees ORDER BY n DESC LIMIT 1')
+  await database.close()
+  return String(row?.[0])
+}
 
 /** What the commits of one more turn cost the server, of this conversation and of a young one. */
 async function blocksOf(server: PostgresServer, { say }: Opened, conversationId: Id) {

@@ -53,14 +53,18 @@ const queuesBetween = (first: string, end: string) => `WITH RECURSIVE q (queue) 
     UNION ALL SELECT (SELECT r.queue FROM @.rows r WHERE r.queue > q.queue AND r.queue < '${end}' ORDER BY r.queue LIMIT 1)
       FROM q WHERE q.queue IS NOT NULL)`
 const CLAIMANTS = `${queuesBetween('e', 'f')} SELECT queue FROM q WHERE queue IS NOT NULL`
-/** Nodes of each owner after $5, and of those up to it; of each its share of $1, at least $6. */
+/**
+ * Nodes of each owner after $5, and of those up to it; of each its share of $1, at least $6. OFFSET 0 has them read in their order,
+ * until there are enough: the planner takes a queue for short, and would sort all of it.
+ */
 const RUNNABLE = `${queuesBetween('r', 's')},
   owners AS (SELECT queue, row_number() OVER (ORDER BY queue <= $5, queue) AS at, greatest($6, ceil($1::float8 / count(*) OVER ()))::bigint AS share
     FROM q WHERE queue IS NOT NULL)
   SELECT o.at, o.share, f.* FROM owners o CROSS JOIN LATERAL (
-    ${NODES} JOIN @.rows a ON a.id = c.conversation_id AND a.letter = 'c'
-    WHERE r.queue = o.queue AND (r.mark IS NULL OR r.mark <= $2) AND r.kind = ANY ($3) AND a.kind = ANY ($4)
-    ORDER BY r.due LIMIT o.share) f`
+    SELECT ${NODE} FROM (
+      SELECT * FROM @.rows WHERE queue = o.queue AND (mark IS NULL OR mark <= $2) AND kind = ANY ($3) ORDER BY due OFFSET 0) r
+    ${OF_NODE} JOIN @.rows a ON a.id = c.conversation_id AND a.letter = 'c'
+    WHERE a.kind = ANY ($4) ORDER BY r.due LIMIT o.share) f`
 
 /** All that a sweep asks for. A request for an answer without a time limit has none. */
 const AGENDA = `${queuesBetween('e', 'f')} SELECT extract(epoch FROM clock_timestamp()) * 1000::float8,

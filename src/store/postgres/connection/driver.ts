@@ -37,8 +37,11 @@ export interface OwnPool extends PostgresPool {
   readonly options: { options?: string }
 }
 
-/** Its compiled statements are short and many: compiling one costs the server more than running it, by a thousand times at worst. */
-const NO_JIT = '-c jit=off'
+/**
+ * Statements are short and many: compiling one costs the server more than running it, by a thousand times at worst. And rows are
+ * read in the order of an index until there are enough: a bitmap reads all of them first.
+ */
+const SETTINGS = '-c jit=off -c enable_bitmapscan=off'
 
 /** A connection that is not made in this time is given up. */
 const CONNECT_MS = 5_000
@@ -48,7 +51,7 @@ const KEEP_ALIVE_MS = 10_000
 /** The pool of a store: its connections compile no statements. A pooler may refuse to be told so; then they are made without. */
 export async function storePool(url: string, connections: number): Promise<PostgresPool> {
   const { place, given } = withoutOptions(url)
-  const pool = await newPool(place, connections, { options: `${NO_JIT} ${given}` })
+  const pool = await newPool(place, connections, { options: `${SETTINGS} ${given}` })
   return {
     connect: () =>
       pool.connect().catch((error: unknown) => {
