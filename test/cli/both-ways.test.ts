@@ -178,6 +178,22 @@ describe('commands that look', () => {
   })
 })
 
+it('a token without the scope approve hears that, whatever it names', async () => {
+  const server = await served(made, ['--workers', '0'])
+  const token = (await made.run(['token', 'add', 'watcher', '--scopes', 'read,audit', '--sees', 'all'])).stdout.trim()
+  const there = ['--server', server.base, '--token', token]
+  for (const line of [
+    'approve @call',
+    'approve @call --seen #request',
+    'deny @call',
+    'deny 00000000',
+    'settle @payer --leave',
+  ]) {
+    const { code, stderr } = await made.run([...wordsOf(line), ...there])
+    expect([line, code, stderr]).toEqual([line, 1, 'legate: watcher lacks the scope approve.\n'])
+  }
+})
+
 /** In this order, on two copies of one store. */
 const CHANGES: readonly string[] = [
   'approve @careful',

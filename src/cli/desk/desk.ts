@@ -7,7 +7,7 @@
 //   - A runtime is a desk as it is. `remote-desk` is the other one.
 
 import type { Conversation, ConversationHistory, StoreReader, Tombstone, TreeReader } from '../../doors/rows.ts'
-import type { Id, RunEvent, RunOutcome, Runtime, StoreError } from '../../index.ts'
+import type { Id, Principal, RunEvent, RunOutcome, Runtime, StoreError } from '../../index.ts'
 
 /** Reads rows, as a store does. */
 export interface DeskRows
@@ -92,4 +92,6 @@ export interface Desk extends DeskActs {
   resume(): Promise<unknown>
   /** The name under everything that is said at this desk, where the desk itself knows it. */
   readonly speaker?: () => Promise<string>
+  /** Throws where a token lacks the scope; at a store of this machine nobody lacks one. */
+  readonly requireScope?: (scope: Principal['scopes'][number]) => Promise<void>
 }

@@ -26,11 +26,13 @@ import type {
   InboxItem,
   PendingApproval,
   PendingQuestion,
+  Principal,
   RunEvent,
   RunOutcome,
   SettleWord,
 } from '../../index.ts'
 import { CliError, EXIT } from '../command/command.ts'
+import { oneLine } from '../terminal/clean.ts'
 import type { Desk, DeskConversation, DeskRun } from './desk.ts'
 import { RemoteRows } from './remote-rows.ts'
 
@@ -52,9 +54,16 @@ export class RemoteDesk implements Desk {
     this.store = new RemoteRows(client)
   }
 
-  readonly speaker = async (): Promise<string> => {
-    const { principal } = await this.store.get<{ readonly principal: { readonly id: string } }>('/v1')
-    return principal.id
+  readonly speaker = async (): Promise<string> => (await this.principal()).id
+
+  /** Before an id is looked for: whoever may not answer would hear that there is no such id. */
+  readonly requireScope = async (scope: Principal['scopes'][number]): Promise<void> => {
+    const { id, scopes } = await this.principal()
+    if (!scopes.includes(scope)) throw new CliError(`${oneLine(id)} lacks the scope ${scope}.`)
+  }
+
+  private async principal(): Promise<Pick<Principal, 'id' | 'scopes'>> {
+    return (await this.store.get<{ readonly principal: Pick<Principal, 'id' | 'scopes'> }>('/v1')).principal
   }
 
   async approvals({ limit, after, runId }: Parameters<Desk['approvals']>[0] = {}): Promise<PendingApproval[]> {

@@ -31,6 +31,7 @@ export function deny(call: Call): Promise<number> {
 function answer(call: Call, allow: boolean): Promise<number> {
   return withDesk(call, 'write', async (desk) => {
     const ending = call.words[0] ?? ''
+    await desk.requireScope?.('approve')
     const { store } = desk
     const node = (await namedNode(store, ending)) ?? (await onlyAsked(desk, ending))
     // `answer` below refuses a call that was answered already, and says who answered and how.

@@ -17,6 +17,7 @@ export function settle(call: Call): Promise<number> {
   const word = readSettlement(call)
   return withDesk(call, 'write', async (desk) => {
     const ending = call.words[0] ?? ''
+    await desk.requireScope?.('approve')
     const node = (await namedCall(desk.store, ending)) ?? (await onlyUnsettled(desk.store, ending))
     if (node.state !== 'uncertain') throw notUncertain(node)
     const seen = typedSeen(call, node, {
