@@ -54,7 +54,8 @@ function fieldsReadBy(dialect: string): string[] {
     /draft\.(?:allowTools|denyTools|effort|flag|ignore|keep|number|servers|text|texts|tree)\(([^()]*)\)/g,
   )
   const sampling = source.includes('draft.sampling()') ? ['temperature', 'top_p', 'reasoningEffort'] : []
-  return [...calls].flatMap(([, given = '']) => fieldNames(given)).concat(sampling)
+  const hooks = source.includes('readHooks(draft)') ? ['hooks'] : []
+  return [...calls].flatMap(([, given = '']) => fieldNames(given)).concat(sampling, hooks)
 }
 
 /** What stands in quotes, up to the reason of `ignore`. */
