@@ -158,12 +158,13 @@ const ran = () => { writeFileSync('ran', ''); return 'x' }
 const made = (description) => tool({ description, input: { type: 'object' }, execute: ran })
 const model = { id: 'test/small', async *stream() { ran() } }
 const scout = agent({ name: 'scout', description: 'Looks.', instructions: 'You look.', model })
+const quiet = agent({ name: 'quiet', instructions: 'You are asked.', model })
 export const boss = agent({
   name: 'boss',
   description: 'Decides.',
   instructions: 'You decide.\\nBriefly.',
   tools: { read: made('Reads mail.'), send: made('Sends mail.'), wipe: made('Deletes mail.') },
-  subagents: { look: scout },
+  subagents: { look: scout, ask: quiet },
   sources: { mail: mcpServer({ command: 'node', args: ['server.mjs', '--token', 'Zq8hT3vLp0Xy7Rw2Kd9MfB4sJ6nC1uEa'] }) },
   grant: { use: ['tool:*', 'agent:*', 'exec:node *'], ask: ['tool:send'] },
   budget: { modelCalls: 3 },
@@ -185,7 +186,7 @@ boss
   about     Decides.
   model     openai/gpt-5, named by the module
   tools     read, send (asks), wipe (denied)
-  subagents look (scout)
+  subagents look (scout), ask (quiet)
   servers   mail
   grant     use tool:* agent:* exec:node *; ask tool:send
 
@@ -208,6 +209,7 @@ scout
     expect(stdout).toMatch(
       /\nTools \(3\)\n {2}read {2}Reads mail\.\n {2}send {2}Sends mail\.\n {8}asks: boss asks for tool:send\n/,
     )
+    expect(stdout).toContain('\nSubagents\n  look: scout, Looks.\n  ask: quiet\n')
     expect(stdout).toMatch(/\n {2}wipe {2}Deletes mail\.\n {8}denied: the runtime denies tool:wipe\n/)
     expect(stdout).toMatch(
       /\nServers\n {2}mail: exec:node server\.mjs --token '?\*\*\*\(32:[0-9a-f]{4}\)'? \(its tools are known when it runs\)\n/,
@@ -216,7 +218,10 @@ scout
     expect(JSON.parse(json.stdout)).toMatchObject({
       name: 'boss',
       model: 'openai/gpt-5',
-      subagents: [{ tool: 'look', agent: 'scout' }],
+      subagents: [
+        { tool: 'look', agent: 'scout' },
+        { tool: 'ask', agent: 'quiet' },
+      ],
       grant: { runtime: { deny: ['tool:wipe'] }, agent: { ask: ['tool:send'] } },
     })
     expect(stdout + json.stdout).not.toContain('Zq8hT3vLp0Xy')

@@ -115,7 +115,9 @@ function toolLines(tools: readonly ToolFacts[]): string {
 
 function subagentLines({ subagents }: AgentFacts): string {
   return subagents
-    .map(({ tool, agent, description }) => oneLine(`${tool}: ${agent ?? 'known when it starts'}, ${description}`))
+    .map(({ tool, agent, description }) =>
+      oneLine([`${tool}: ${agent ?? 'known when it starts'}`, ...(description === '' ? [] : [description])].join(', ')),
+    )
     .join('\n')
 }
 
