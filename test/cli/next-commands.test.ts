@@ -136,6 +136,15 @@ async function tryAsPrinted(place: Place, command: string, standIns: Record<stri
   expect({ command, refused: isFine ? '' : stdout + stderr }).toEqual({ command, refused: '' })
 }
 
+test('the name of a file is one word of the command, whatever is in it', async () => {
+  const place = new Place()
+  const made = await place.run(['init', "ann's own.yaml"])
+  expect(made.stdout).toContain(`legate run 'ann'\\''s own.yaml' --param topic="HTTP/3"\n`)
+  writeFileSync(path.join(place.folder, 'my poet.md'), '---\nname: poet\ndescription: x\n---\nYou write.\n')
+  const silent = await place.run(['run', 'my poet.md', '--store', 'runs.db'])
+  expect(silent.stderr).toContain(`legate run 'my poet.md' "TEXT" --store runs.db.`)
+})
+
 test('a module with a store of its own: the commands name that store', async () => {
   const place = unnamed()
   place.open()

@@ -57,7 +57,7 @@ function codedParts({ agent, options, file }: ModuleAgent): ChatParts {
   const { name, input, model } = agent
   if (input !== null) {
     throw new CliError(
-      `"${oneLine(name)}" takes JSON input with a schema and cannot chat: ${legate(`run ${oneLine(file)}`)}.`,
+      `"${oneLine(name)}" takes JSON input with a schema and cannot chat: ${legate(`run ${oneLine(shellWord(file))}`)}.`,
       EXIT.usage,
     )
   }

@@ -1,5 +1,6 @@
 import { writeFileSync } from 'node:fs'
 import { type Call, CliError, EXIT } from '../command/command.ts'
+import { shellWord } from '../command/next-command.ts'
 import { oneLine } from '../terminal/clean.ts'
 import { write } from '../terminal/output.ts'
 
@@ -53,11 +54,11 @@ export async function init(call: Call): Promise<number> {
   if (!/\.ya?ml$/i.test(file))
     throw new CliError(`"${oneLine(file)}" is not a name for a recipe: it must end in .yaml.`, EXIT.usage)
   try {
-    writeFileSync(file, RECIPE.replaceAll('FILE', file), { flag: 'wx' })
+    writeFileSync(file, RECIPE.replaceAll('FILE', shellWord(file)), { flag: 'wx' })
   } catch (error) {
     throw new CliError(troubleOf(error, file), EXIT.usage, { namesHelp: false })
   }
-  await write(`${oneLine(file)} was written. Try it: legate run ${oneLine(file)} --param topic="HTTP/3"\n`)
+  await write(`${oneLine(file)} was written. Try it: legate run ${oneLine(shellWord(file))} --param topic="HTTP/3"\n`)
   return EXIT.completed
 }
 

@@ -3,7 +3,7 @@ import type { AgentFile } from '../../doors/recipe.ts'
 import { diskFiles } from '../../doors/tools.ts'
 import { type AnyAgent, createRuntime, type Id, type Json, type RuntimeOptions } from '../../index.ts'
 import { type Call, CliError, EXIT, isSet, textOption } from '../command/command.ts'
-import { legate } from '../command/next-command.ts'
+import { legate, shellWord } from '../command/next-command.ts'
 import { callGrant } from '../definition/call-grant.ts'
 import { inputFor, modelFor, parametersOf, provideSecrets } from '../definition/input.ts'
 import { agentOf, compatOf, loadFor, refuseFileOptions, tellsProject } from '../definition/load.ts'
@@ -58,7 +58,8 @@ function promptLine({ title, name }: AgentFile, call: Call): string {
 async function runCoded(call: Call, coded: ModuleAgent): Promise<number> {
   refuseFileOptions(call)
   const { agent, options, file, words } = coded
-  if (words.length > 1) throw new CliError(`too many arguments: ${legate(`run ${oneLine(file)} TEXT`)}.`, EXIT.usage)
+  if (words.length > 1)
+    throw new CliError(`too many arguments: ${legate(`run ${oneLine(shellWord(file))} TEXT`)}.`, EXIT.usage)
   const input = await inputFor(asAgentFile(coded), { ...call, words: [file, ...words] })
   return work(call, { agent, input, options, prompt: null, again: continueCommand(file) })
 }

@@ -4,7 +4,7 @@ import { type AgentFile, modelOf, type RecipeParameter } from '../../doors/recip
 import { missingSecrets } from '../../doors/tools.ts'
 import type { AnyAgent, Json } from '../../index.ts'
 import { type Call, CliError, EXIT, listOption, textOption } from '../command/command.ts'
-import { legate } from '../command/next-command.ts'
+import { legate, shellWord } from '../command/next-command.ts'
 import { askLine, askSecret, canAsk, standardInput } from '../terminal/ask-line.ts'
 import { oneLine } from '../terminal/clean.ts'
 import { note } from '../terminal/output.ts'
@@ -29,7 +29,7 @@ export async function inputFor(definition: AgentFile, call: Call): Promise<Json>
   if (canAsk()) return askLine(`What should ${oneLine(definition.name)} do? `)
   const agent = textOption(call, 'agent')
   const named = agent === undefined ? '' : ` --agent ${oneLine(agent)}`
-  const message = `${relativePath(definition.file)} has no prompt. Add one to the command: ${legate(`run ${oneLine(file)}${named} "TEXT"`)}.`
+  const message = `${relativePath(definition.file)} has no prompt. Add one to the command: ${legate(`run ${oneLine(shellWord(file))}${named} "TEXT"`)}.`
   throw new CliError(message, EXIT.usage, { namesHelp: false })
 }
 

@@ -42,6 +42,8 @@ export class RemoteRows implements DeskRows {
   private readonly places: Map<Id, Id> = new Map()
   private readonly engines: Set<Id> = new Set()
   private readonly ends: Map<Id, RecordEnd> = new Map()
+  /** The last `seq` of each tree that was read. */
+  private readonly heads: Map<Id, number> = new Map()
   private isCutNoted = false
   readonly archive: DeskArchive
 
@@ -185,10 +187,12 @@ export class RemoteRows implements DeskRows {
     return page
   }
 
-  /** The last page of the record of a tree, where it was read a moment ago. */
+  /** The last page of the record of a tree, where it was read a moment ago and no later event is known since. */
   private endOf(rootId: Id): RecordEnd | undefined {
     const end = this.ends.get(rootId)
-    return end !== undefined && Date.now() - end.at < FRESH_MS ? end : undefined
+    if (end === undefined || Date.now() - end.at >= FRESH_MS) return undefined
+    const last = end.events.at(-1)?.seq ?? end.after
+    return last < (this.heads.get(rootId) ?? 0) ? undefined : end
   }
 
   async blocks(rootId: Id): Promise<TreeEvents['blocks']> {
@@ -240,7 +244,8 @@ export class RemoteRows implements DeskRows {
     return Array.from(this.engines, (id) => ({ ...UNKNOWN_PROCESS, id }))
   }
 
-  private learn({ rootId, conversations, turns, nodes }: TreeData): void {
+  private learn({ rootId, lastSeq, conversations, turns, nodes }: TreeData): void {
+    this.heads.set(rootId, lastSeq)
     for (const { engineId } of nodes) if (engineId !== null) this.engines.add(engineId)
     for (const rows of [conversations, turns, nodes]) for (const { id } of rows) this.places.set(id, rootId)
   }
