@@ -177,7 +177,8 @@ export async function loadJsonPrompt<P extends Prompt = Prompt>(
 
 function isContent(given: string, name: string): boolean {
   if (typeof given !== 'string' || given === '') {
-    throw new InputError('invalid_input', `${name}(): give it the path of a file, or a text with the prompt.`)
+    const onto = `For a request of an agent: ${name}(text, { onto: agent.request() }).`
+    throw new InputError('invalid_input', `${name}(): give it the path of a file, or a text with the prompt. ${onto}`)
   }
   return given.includes('\n') || given.trimStart().startsWith('{')
 }

@@ -3,6 +3,7 @@
 import { execFileSync } from 'node:child_process'
 import { symlinkSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
+import { agent } from 'legate'
 import { loadJsonPrompt, loadYamlPrompt } from 'legate/compat'
 import { field, loadPromptFile, loadPromptText, type Prompt, type PromptAliases, prompt } from 'legate/prompt'
 import { afterAll, describe, expect, test } from 'vitest'
@@ -367,3 +368,11 @@ async function expectError(loading: Promise<unknown>, { message, ...details }: E
   expect(RecipeError.isInstance(error)).toBe(true)
   expect(error).toMatchObject({ code: 'recipe', details, message: expect.stringMatching(message) })
 }
+
+test('who gives the agent first reads where it belongs', async () => {
+  const clerk = agent({ name: 'clerk', instructions: '' })
+
+  await expect(loadYamlPrompt(clerk as never, { mappings: {} })).rejects.toThrow(
+    'loadYamlPrompt(text, { onto: agent.request() })',
+  )
+})
