@@ -6,8 +6,8 @@ import { describe, expect, test } from 'vitest'
 import { askParts } from '../../src/surfaces/a2a/asks.ts'
 import { permissionOf } from '../../src/surfaces/acp/permission.ts'
 import { askText, inputRequests } from '../../src/surfaces/mcp/runs/asks.ts'
-import { exactValue } from '../../web/words/exact.ts'
 import { wantedOf } from '../../web/panes/ask/facts.ts'
+import { exactValue } from '../../web/words/exact.ts'
 
 /** Line breaks, marks of direction, blanks of no width, tags, controls. */
 const UNSEEN = /[\p{Cc}\p{Cf}\p{Default_Ignorable_Code_Point}\u2028\u2029\u00a0]/u

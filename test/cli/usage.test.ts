@@ -17,7 +17,7 @@ describe('help', () => {
       expect(stdout.replaceAll(/\n {14}/g, ' ')).toContain(`  ${name.padEnd(12)}${summary}\n`)
     const groups = stdout.split('\n\n').filter((part) => COMMAND_GROUPS.some((one) => part.startsWith(`${one}\n  `)))
     expect(groups.map((part) => part.split('\n')[0])).toEqual([...COMMAND_GROUPS])
-    expect(groups[1]).toMatch(/^Look\n {2}ps [^]*\n {2}log /)
+    expect(groups[1]).toMatch(/^Look\n {2}ps [\s\S]*\n {2}log /)
     const helps = await Promise.all(
       [
         ['log', '--help'],
