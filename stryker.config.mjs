@@ -3,7 +3,7 @@ export default {
   testRunner: 'vitest',
   plugins: ['@stryker-mutator/vitest-runner'],
   vitest: { configFile: 'test/mutation/vitest.config.ts', related: false },
-  mutate: ['src/grant/*.ts', 'src/files/{access,path,reach}.ts', '!src/**/*.test.ts'],
+  mutate: ['src/core/grant/*.ts', 'src/core/files/{access,path,reach}.ts', '!src/**/*.test.ts'],
   coverageAnalysis: 'perTest',
   // Others may need the machine too, and a mutant that never ends is told by the clock.
   concurrency: 1,

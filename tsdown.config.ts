@@ -15,18 +15,18 @@ const PARTS = {
     'doors/fields',
     'doors/models',
     'doors/rows',
-    'store/memory/index',
-    'store/sqlite/index',
-    'store/postgres/index',
-    'store/json/index',
-    'engine/dbos/index',
+    'core/store/memory/index',
+    'stores/sqlite/index',
+    'stores/postgres/index',
+    'stores/json/index',
+    'stores/dbos/index',
   ],
-  'of-doors': ['extension/prompt-files', 'doors/tools', 'doors/mcp', 'doors/hooks', 'doors/grant'],
+  'of-doors': ['core/extension/prompt-files', 'doors/tools', 'doors/mcp', 'doors/hooks', 'doors/grant'],
   'of-index': ['index'],
 }
 
 /** Read by doors and by the first run, which have little else in common: a file of its own. */
-const ALONE = /[\\/]src[\\/]base[\\/]system[\\/](own-files)\.ts$/
+const ALONE = /[\\/]src[\\/]core[\\/]base[\\/]system[\\/](own-files)\.ts$/
 
 export default defineConfig({
   entry: [...DOORS.map((door) => `src/${door}.ts`), 'src/cli/main.ts'],
@@ -55,7 +55,7 @@ export default defineConfig({
         ...Object.keys(PARTS).map((part, at, all) => ({ name: partOf(part as Part), priority: all.length + 1 - at })),
         { name: ofFirstRun('of-first-run', PARTS['of-small-doors']), priority: 1 },
         { name: ofFirstRun('of-first-run-and-doors', PARTS['of-doors']), priority: 0.5 },
-        { name: ofFirstRun('first-run', ['runtime/lazy']), priority: 0 },
+        { name: ofFirstRun('first-run', ['core/runtime/lazy']), priority: 0 },
       ],
     },
   },
@@ -122,7 +122,7 @@ function partOf(part: Part) {
 /** The same for what is loaded with the first run: parts of it that these doors have in common with it, or the rest. */
 function ofFirstRun(part: string, doors: readonly string[]) {
   return (id: string, modules: Modules) => {
-    if (!reachedFrom('runtime/lazy', modules).has(id) || reachedFrom('index', modules).has(id)) return null
+    if (!reachedFrom('core/runtime/lazy', modules).has(id) || reachedFrom('index', modules).has(id)) return null
     return doors.some((door) => reachedFrom(door, modules).has(id)) ? part : null
   }
 }

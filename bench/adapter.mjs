@@ -1,8 +1,8 @@
 // Legate for the side-by-side benchmark: the same work as the other adapters, on the public API and the Model port.
 // LEGATE_STORE says which store is used. Nothing is tuned but the limits that the workloads exceed.
 import { join } from 'node:path'
+import { memoryStore } from '../dist/core/store/memory/index.js'
 import { agent, createRuntime, tool } from '../dist/index.js'
-import { memoryStore } from '../dist/store/memory/index.js'
 
 const MANY = 100_000
 
@@ -84,7 +84,7 @@ async function runtime() {
 async function storeOf(name) {
   if (name === 'sqlite') return sqliteAt(process.env.BENCH_TMP ?? node('os').tmpdir())
   if (name !== 'postgres') return memoryStore({ keep: 8 })
-  const { postgresStore } = await import('../dist/store/postgres/index.js')
+  const { postgresStore } = await import('../dist/stores/postgres/index.js')
   return postgresStore(process.env.BENCH_POSTGRES)
 }
 
@@ -94,7 +94,7 @@ function node(module) {
 }
 
 async function sqliteAt(dir, name = `legate-${process.pid}-${counter++}.db`) {
-  const { sqliteStore } = await import('../dist/store/sqlite/index.js')
+  const { sqliteStore } = await import('../dist/stores/sqlite/index.js')
   return sqliteStore(join(dir, name))
 }
 let counter = 0

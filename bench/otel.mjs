@@ -10,10 +10,10 @@ import { setImmediate } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
 import { ROOT_CONTEXT, trace } from '@opentelemetry/api'
 import { BasicTracerProvider, BatchSpanProcessor } from '@opentelemetry/sdk-trace-base'
+import { memoryStore } from '../dist/core/store/memory/index.js'
 import { agent, createRuntime } from '../dist/index.js'
-import { memoryStore } from '../dist/store/memory/index.js'
-import { sqliteStore } from '../dist/store/sqlite/index.js'
-import { legateIds, otel } from '../dist/surfaces/otel/index.js'
+import { legateIds, otel } from '../dist/server/protocols/otel/index.js'
+import { sqliteStore } from '../dist/stores/sqlite/index.js'
 
 const { values } = parseArgs({
   options: { store: { type: 'string', default: 'memory' }, rounds: { type: 'string', default: '15' } },

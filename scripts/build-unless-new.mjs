@@ -10,7 +10,7 @@ const settings = ['package.json', 'package-lock.json', 'tsconfig.json']
 
 // To build dist takes dist/web away: it is built again then.
 buildUnlessNew('dist', ['src', 'tsdown.config.ts'], ['tsdown', '--log-level', 'warn'])
-buildUnlessNew('dist/web', ['src/client', 'web', 'scripts/web.mjs'], ['node', 'scripts/web.mjs'])
+buildUnlessNew('dist/web', ['src/server/client', 'web', 'scripts/web.mjs'], ['node', 'scripts/web.mjs'])
 
 function buildUnlessNew(folder, sources, [program, ...args]) {
   if (isNew(path.join(root, folder), [...settings, ...sources])) {

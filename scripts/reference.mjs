@@ -10,7 +10,7 @@ import ts from 'typescript'
 import { answerSchemas } from './answer-schemas.mjs'
 
 const root = path.resolve(import.meta.dirname, '..')
-const SCHEMAS = 'src/server/table/answers.made.ts'
+const SCHEMAS = 'src/server/http/table/answers.made.ts'
 
 /** Types with parts that can be left out, and that are no options: you get them from others, or implement them as a port. */
 const NO_OPTIONS =
@@ -93,7 +93,7 @@ function eventsPage() {
   return [
     '# Events',
     '',
-    '<!-- Made by `node scripts/reference.mjs` from src/graph/event.ts. Change the doc comments there. -->',
+    '<!-- Made by `node scripts/reference.mjs` from src/core/graph/event.ts. Change the doc comments there. -->',
     '',
     'You get events from `for await (const event of run)`, from `run.events()` and from `conversation.events()`. Check `event.type`',
     'first: TypeScript then knows the fields. See [conversation](../guide/conversation.md) for how to read them.',
@@ -159,7 +159,7 @@ function schemasFile() {
   const [answers] = exportsOf(doors.get('legate/client')).filter(({ name }) => name === 'Answers')
   const schemas = answerSchemas(checker.getDeclaredTypeOfSymbol(answers.symbol), { checker, isOurs })
   return [
-    '// Made by `node scripts/reference.mjs` from src/client/answers.ts. Change the types there.',
+    '// Made by `node scripts/reference.mjs` from src/server/client/answers.ts. Change the types there.',
     '',
     'export const ANSWER_SCHEMAS: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {',
     ...Object.entries(schemas).map(([name, schema]) => `  ${name}: ${JSON.stringify(schema)},`),

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import path from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { AGENT_DIALECTS } from '../src/recipe/dialects/index.ts'
+import { AGENT_DIALECTS } from '../src/recipes/dialects/index.ts'
 
 const root = path.resolve(import.meta.dirname, '..')
 const page = (name: string) => readFileSync(path.join(root, 'docs/coming-from', `${name}.md`), 'utf8')

@@ -25,7 +25,7 @@ import * as sqlite from 'legate/store/sqlite'
 import * as testing from 'legate/testing'
 import * as tools from 'legate/tools'
 import { afterAll, describe, expect, test } from 'vitest'
-import { localEngine } from '../src/engine/local.ts'
+import { localEngine } from '../src/core/engine/local.ts'
 import { localStore } from './support/rows.ts'
 
 const { agent, createRuntime, isLegateError, tool } = root

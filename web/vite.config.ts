@@ -43,7 +43,7 @@ function common(): UserConfig {
     // React needs no plugin: nothing is refreshed in place.
     oxc: { jsx: { runtime: 'automatic' } },
     plugins: [onlyListed()],
-    resolve: { alias: { 'legate/client': path.join(root, 'src/client/index.ts') } },
+    resolve: { alias: { 'legate/client': path.join(root, 'src/server/client/index.ts') } },
     define: { 'process.env.NODE_ENV': '"production"' },
   }
 }

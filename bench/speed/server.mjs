@@ -5,9 +5,9 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { setImmediate as pause } from 'node:timers/promises'
+import { memoryStore } from '../../dist/core/store/memory/index.js'
 import { agent, createRuntime } from '../../dist/index.js'
 import { serve } from '../../dist/server/index.js'
-import { memoryStore } from '../../dist/store/memory/index.js'
 
 const READERS = 20
 const CHUNKS = 400

@@ -1,4 +1,4 @@
-export { type AiSdkTool, asAiSdkTool } from '../agent/build/ai-sdk-tool.ts'
+export { type AiSdkTool, asAiSdkTool } from '../core/agent/build/ai-sdk-tool.ts'
 export {
   UI_MESSAGE_ID,
   type UiApproval,
@@ -10,8 +10,8 @@ export {
   type UiQuestion,
   type UiSubagent,
   type UiSubagentCall,
-} from '../conversation/ui/ui-chunk.ts'
-export { toUIMessageStream, toUIMessages } from '../conversation/ui/ui-message-stream.ts'
-export type { UiPageQuery, UiStreamOptions } from '../conversation/ui/ui-options.ts'
-export type { AiSdkModel } from '../model/ai-sdk/ai-sdk-model.ts'
-export { fromAiSdk } from '../model/ai-sdk/from-ai-sdk.ts'
+} from '../core/conversation/ui/ui-chunk.ts'
+export { toUIMessageStream, toUIMessages } from '../core/conversation/ui/ui-message-stream.ts'
+export type { UiPageQuery, UiStreamOptions } from '../core/conversation/ui/ui-options.ts'
+export type { AiSdkModel } from '../core/model/ai-sdk/ai-sdk-model.ts'
+export { fromAiSdk } from '../core/model/ai-sdk/from-ai-sdk.ts'

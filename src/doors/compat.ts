@@ -5,7 +5,7 @@ import {
   withMcp,
   withSelectedTools,
   withTool,
-} from '../agent/build/with-tools.ts'
+} from '../core/agent/build/with-tools.ts'
 import type {
   AgentCore,
   AnyAgent,
@@ -13,38 +13,38 @@ import type {
   ToolChoice,
   ToolFunctionOptions,
   Tools,
-} from '../agent/definition/agent.ts'
-import { InputError } from '../base/error.ts'
-import type { InferOutput, Schema } from '../base/schema/schema.ts'
-import type { FieldResult } from '../conversation/fields/field-handlers.ts'
-import type { KeyOptions, RunFields } from '../conversation/fields/run-fields.ts'
-import type { FieldOptions } from '../conversation/fields/wait-for-field.ts'
-import type { FieldHandler, RawOf, Run } from '../conversation/run.ts'
-import { RunHandle } from '../conversation/run-handle.ts'
-import { loadPromptFile } from '../extension/prompt-files.ts'
-import type { FieldPath, FieldValue } from '../fields/field-path.ts'
-import { loadPromptText, type PromptLoadOptions } from '../prompt/file/load-text.ts'
-import type { Prompt } from '../prompt/prompt.ts'
-import { changeAgent } from '../runtime/standalone.ts'
-import type { ShapedTool, ToolContext, ToolDefinition } from '../tool/tool.ts'
-import type { McpServerOptions } from '../tools/mcp/options.ts'
+} from '../core/agent/definition/agent.ts'
+import { InputError } from '../core/base/error.ts'
+import type { InferOutput, Schema } from '../core/base/schema/schema.ts'
+import type { FieldResult } from '../core/conversation/fields/field-handlers.ts'
+import type { KeyOptions, RunFields } from '../core/conversation/fields/run-fields.ts'
+import type { FieldOptions } from '../core/conversation/fields/wait-for-field.ts'
+import type { FieldHandler, RawOf, Run } from '../core/conversation/run.ts'
+import { RunHandle } from '../core/conversation/run-handle.ts'
+import { loadPromptFile } from '../core/extension/prompt-files.ts'
+import type { FieldPath, FieldValue } from '../core/fields/field-path.ts'
+import { loadPromptText, type PromptLoadOptions } from '../core/prompt/file/load-text.ts'
+import type { Prompt } from '../core/prompt/prompt.ts'
+import { changeAgent } from '../core/runtime/standalone.ts'
+import type { ShapedTool, ToolContext, ToolDefinition } from '../core/tool/tool.ts'
+import type { McpServerOptions } from '../core/tools/mcp/options.ts'
 
 /**
  * Functions that you may know by these names from other frameworks. Legate has one way for each: `run.field`, `run.fields`,
  * `run.onField` and `run.settled` for fields, `agent({ tools, sources })` for tools, `loadPromptFile` and `loadPromptText` for
  * prompt files.
  */
-export type { UseMcpOptions } from '../agent/build/with-tools.ts'
-export type { ToolFunctionOptions } from '../agent/definition/agent.ts'
-export type { KeyOptions } from '../conversation/fields/run-fields.ts'
+export type { UseMcpOptions } from '../core/agent/build/with-tools.ts'
+export type { ToolFunctionOptions } from '../core/agent/definition/agent.ts'
+export type { KeyOptions } from '../core/conversation/fields/run-fields.ts'
 export {
   type MakeSubagentOptions,
   makeSubagentTool,
   type SubagentHost,
   type SubagentSpec,
   type SubagentTool,
-} from '../delegation/make-subagent-tool.ts'
-export type { ShapedTool } from '../tool/tool.ts'
+} from '../core/delegation/make-subagent-tool.ts'
+export type { ShapedTool } from '../core/tool/tool.ts'
 
 /** Waits for a field as `run.field` does. Checks before that the run has an output and, with `mustInPrompt`, the key. */
 export function getKeyResult<Self extends Run, P extends FieldPath<RawOf<Self>>, Default = never>(

@@ -1,7 +1,14 @@
-export { isAsWide } from '../grant/as-wide.ts'
-export { type Decision, decide, type Explanation, explain, type LayerAnswer, type Verdict } from '../grant/decide.ts'
-export { delegateLayer, type Layer, narrow, useLayer } from '../grant/grant.ts'
-export { type KnownRequests, type LintFinding, lint } from '../grant/lint.ts'
+export { isAsWide } from '../core/grant/as-wide.ts'
+export {
+  type Decision,
+  decide,
+  type Explanation,
+  explain,
+  type LayerAnswer,
+  type Verdict,
+} from '../core/grant/decide.ts'
+export { delegateLayer, type Layer, narrow, useLayer } from '../core/grant/grant.ts'
+export { type KnownRequests, type LintFinding, lint } from '../core/grant/lint.ts'
 export {
   type ApprovalRight,
   atThisMachine,
@@ -18,8 +25,8 @@ export {
   SCOPES,
   type Scope,
   seesEverything,
-} from '../grant/principal.ts'
-export { BUILT_IN_PROFILES, type Profiles, profileLayer } from '../grant/profile.ts'
+} from '../core/grant/principal.ts'
+export { BUILT_IN_PROFILES, type Profiles, profileLayer } from '../core/grant/profile.ts'
 export {
   type HostRequest,
   hostRequest,
@@ -27,5 +34,5 @@ export {
   programRequest,
   type Request,
   readRequest,
-} from '../grant/request.ts'
-export type { MadeToken, RevokedTokens, TokenInfo } from '../grant/token-info.ts'
+} from '../core/grant/request.ts'
+export type { MadeToken, RevokedTokens, TokenInfo } from '../core/grant/token-info.ts'

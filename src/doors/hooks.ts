@@ -1,6 +1,6 @@
-export type { Extension } from '../agent/definition/agent.ts'
-export type { CompactionOptions } from '../agent/definition/compaction-settings.ts'
-export type { ExtensionCore, RunOfState } from '../agent/definition/extension.ts'
+export type { Extension } from '../core/agent/definition/agent.ts'
+export type { CompactionOptions } from '../core/agent/definition/compaction-settings.ts'
+export type { ExtensionCore, RunOfState } from '../core/agent/definition/extension.ts'
 export type {
   AfterTool,
   BeforeTool,
@@ -16,10 +16,10 @@ export type {
   RequestChange,
   StreamedAnswer,
   ToolResult,
-} from '../agent/definition/hooks.ts'
-export type { PlanContext, PlanFunction, ToolCommand } from '../agent/definition/planner-settings.ts'
-export type { Repair } from '../agent/definition/repair.ts'
-export { extension } from '../agent/hooks/hook-set.ts'
+} from '../core/agent/definition/hooks.ts'
+export type { PlanContext, PlanFunction, ToolCommand } from '../core/agent/definition/planner-settings.ts'
+export type { Repair } from '../core/agent/definition/repair.ts'
+export { extension } from '../core/agent/hooks/hook-set.ts'
 export {
   type ChatMessage,
   type ChatMethods,
@@ -28,8 +28,8 @@ export {
   type ChatSession,
   type ChatStart,
   chatSession,
-} from '../extension/chat-session.ts'
-export { type PlannerOptions, planner } from '../extension/planner.ts'
+} from '../core/extension/chat-session.ts'
+export { type PlannerOptions, planner } from '../core/extension/planner.ts'
 export type {
   Inside,
   Span,
@@ -41,5 +41,5 @@ export type {
   SpanValue,
   Telemetry,
   Vocabulary,
-} from '../tool/telemetry.ts'
-export type { Logger } from '../tool/tool.ts'
+} from '../core/tool/telemetry.ts'
+export type { Logger } from '../core/tool/tool.ts'

@@ -1,5 +1,13 @@
-export type { ToolChoice } from '../agent/definition/agent.ts'
-export type { FinishReason, Message, Model, ModelRequest, ModelSettings, Part, ToolSchema } from '../model/model.ts'
-export { findModel } from '../model/named/find-model.ts'
-export { costOf, type ModelInfo, modelInfo } from '../model/named/prices.ts'
-export type { ModelLike } from '../model/named/to-model.ts'
+export type { ToolChoice } from '../core/agent/definition/agent.ts'
+export type {
+  FinishReason,
+  Message,
+  Model,
+  ModelRequest,
+  ModelSettings,
+  Part,
+  ToolSchema,
+} from '../core/model/model.ts'
+export { findModel } from '../core/model/named/find-model.ts'
+export { costOf, type ModelInfo, modelInfo } from '../core/model/named/prices.ts'
+export type { ModelLike } from '../core/model/named/to-model.ts'

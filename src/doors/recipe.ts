@@ -1,9 +1,10 @@
-export { RecipeError } from '../base/error.ts'
-export type { AgentFile, AgentMemory, ToolSelection } from '../recipe/agent-file/agent-file.ts'
-export { EMPTY_AGENT_FILE } from '../recipe/agent-file/agent-file.ts'
-export type { FileHook, HookEvent } from '../recipe/agent-file/file-hook.ts'
-export { shownExtension } from '../recipe/agent-file/mcp-servers.ts'
-export { modelOf } from '../recipe/agent-file/names.ts'
+export { RecipeError } from '../core/base/error.ts'
+export { sourceName } from '../core/tool/source.ts'
+export type { AgentFile, AgentMemory, ToolSelection } from '../recipes/agent-file/agent-file.ts'
+export { EMPTY_AGENT_FILE } from '../recipes/agent-file/agent-file.ts'
+export type { FileHook, HookEvent } from '../recipes/agent-file/file-hook.ts'
+export { shownExtension } from '../recipes/agent-file/mcp-servers.ts'
+export { modelOf } from '../recipes/agent-file/names.ts'
 export type {
   ExtensionConfig,
   Recipe,
@@ -12,11 +13,11 @@ export type {
   RecipeSettings,
   RetryConfig,
   SubRecipe,
-} from '../recipe/agent-file/recipe.ts'
-export { type ConvertedFile, type ConvertOptions, convert } from '../recipe/convert/convert.ts'
-export { recipeFileName, writeRecipe } from '../recipe/convert/write-recipe.ts'
-export { DIALECTS } from '../recipe/dialects/index.ts'
-export { type AgentFileOptions, loadAgentFile } from '../recipe/dialects/load-agent-file.ts'
+} from '../recipes/agent-file/recipe.ts'
+export { type ConvertedFile, type ConvertOptions, convert } from '../recipes/convert/convert.ts'
+export { recipeFileName, writeRecipe } from '../recipes/convert/write-recipe.ts'
+export { DIALECTS } from '../recipes/dialects/index.ts'
+export { type AgentFileOptions, loadAgentFile } from '../recipes/dialects/load-agent-file.ts'
 export {
   type Definition,
   type DiscoveryResult,
@@ -24,45 +25,46 @@ export {
   findDefinition,
   mentionedIn,
   missingAgents,
-} from '../recipe/discovery/discover.ts'
-export { loadDefinition, readDefinition } from '../recipe/discovery/load-definition.ts'
-export type { DiscoveryOptions } from '../recipe/discovery/options.ts'
+} from '../recipes/discovery/discover.ts'
+export { loadDefinition, readDefinition } from '../recipes/discovery/load-definition.ts'
+export type { DiscoveryOptions } from '../recipes/discovery/options.ts'
 export {
   type ProjectFile,
   type ProjectFiles,
   type ProjectFilesOptions,
   projectFiles,
-} from '../recipe/discovery/project-files.ts'
+} from '../recipes/discovery/project-files.ts'
 export {
   type DiscoveredSkills,
   discoverSkills,
   readSkillFile,
   type Skill,
   skillInstructions,
-} from '../recipe/discovery/skills.ts'
+} from '../recipes/discovery/skills.ts'
 export {
   BUILTIN_TOOLKITS,
   type BuiltinOptions,
   type BuiltinToolkit,
   builtinToolkit,
-} from '../recipe/extension/builtin-toolkit.ts'
+} from '../recipes/extension/builtin-toolkit.ts'
 export {
   type ExtensionOptions,
   type ExtensionSources,
   extensionSources,
-} from '../recipe/extension/extension-sources.ts'
-export { skillsTools } from '../recipe/extension/skills-tools.ts'
-export { type ChildSettings, MODES, type Mode, type Surface } from '../recipe/inline/spec.ts'
-export { type OpenOptions, openSubagents, type SubRecipeOption } from '../recipe/open/open-subagents.ts'
+} from '../recipes/extension/extension-sources.ts'
+export { skillsTools } from '../recipes/extension/skills-tools.ts'
+export { type ChildSettings, MODES, type Mode, type Surface } from '../recipes/inline/spec.ts'
+export { type OpenOptions, openSubagents, type SubRecipeOption } from '../recipes/open/open-subagents.ts'
 export {
   describeRecipe,
   type LoadedRecipe,
   loadRecipe,
   type RecipeOptions,
   readRecipeFile,
-} from '../recipe/recipe/load-recipe.ts'
-export type { AskParameter } from '../recipe/recipe/parameters.ts'
-export { type NeededSecret, secretsOf, subRecipeValues } from '../recipe/recipe/sub-recipes.ts'
+} from '../recipes/recipe/load-recipe.ts'
+export type { AskParameter } from '../recipes/recipe/parameters.ts'
+export { type NeededSecret, secretsOf, subRecipeValues } from '../recipes/recipe/sub-recipes.ts'
+export { type RecipeAgentOptions, recipeAgent } from '../recipes/recipe-agent.ts'
 export {
   readTaskEvent,
   type SubagentNotice,
@@ -71,8 +73,6 @@ export {
   TaskBoard,
   type TaskEvent,
   type TaskInfo,
-} from '../recipe/task-events.ts'
-export { type Notice, type NoticeCode, noticesOf, noticeText } from '../recipe/text/notice.ts'
-export { type ModelUse, modelUse, type ValidationResult, validateDefinition } from '../recipe/validate-definition.ts'
-export { type RecipeAgentOptions, recipeAgent } from '../runtime/recipe-agent.ts'
-export { sourceName } from '../tool/source.ts'
+} from '../recipes/task-events.ts'
+export { type Notice, type NoticeCode, noticesOf, noticeText } from '../recipes/text/notice.ts'
+export { type ModelUse, modelUse, type ValidationResult, validateDefinition } from '../recipes/validate-definition.ts'

@@ -1,6 +1,6 @@
-import type { EventOf } from '../agent/definition/hooks.ts'
-import { type Json, parseJson } from '../base/json.ts'
-import type { RunEvent } from '../graph/event.ts'
+import type { EventOf } from '../core/agent/definition/hooks.ts'
+import { type Json, parseJson } from '../core/base/json.ts'
+import type { RunEvent } from '../core/graph/event.ts'
 
 export type BoardStatus = 'Pending' | 'Running' | 'Completed' | 'Failed'
 

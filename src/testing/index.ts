@@ -7,9 +7,9 @@
 // - Nothing here is imported by the product; it may import every room.
 // - A test with these tools needs no network, no key and no real time.
 
-export type { Clock } from '../base/clock.ts'
-export { readTrees, type TreeRows } from '../graph/reader.ts'
-export type { LocalStore } from '../store/store.ts'
+export type { Clock } from '../core/base/clock.ts'
+export { readTrees, type TreeRows } from '../core/graph/reader.ts'
+export type { LocalStore } from '../core/store/store.ts'
 export { type EngineConformance, engineConformance } from './conformance/engine-conformance.ts'
 export { storeConformance } from './conformance/store-conformance.ts'
 export { type ContractOptions, checkSubagentContract } from './conformance/subagent-contract.ts'

@@ -17,7 +17,7 @@ import * as v from 'valibot'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { z as z3 } from 'zod3'
-import { withChanges, withIdentity } from '../../src/agent/build/identity.ts'
+import { withChanges, withIdentity } from '../../src/core/agent/build/identity.ts'
 import { openRuntime } from '../support/reading.ts'
 
 const search = tool({ description: 'Search', input: { type: 'object' }, execute: () => 'found' })

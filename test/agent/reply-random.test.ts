@@ -1,7 +1,7 @@
 import { type AnyAgent, agent } from 'legate'
 import { scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
-import type { LocalStore } from '../../src/store/store.ts'
+import type { LocalStore } from '../../src/core/store/store.ts'
 import { isFull } from '../crash/support/full.ts'
 import { firstSeed, seededRandom } from '../crash/support/random.ts'
 import { useWorld } from '../support/agents.ts'

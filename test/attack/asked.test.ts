@@ -3,9 +3,9 @@
 import type { PendingApproval } from 'legate'
 import { askedText, wantedText } from 'legate/rows'
 import { describe, expect, test } from 'vitest'
-import { askParts } from '../../src/surfaces/a2a/asks.ts'
-import { permissionOf } from '../../src/surfaces/acp/permission.ts'
-import { askText, inputRequests } from '../../src/surfaces/mcp/runs/asks.ts'
+import { askParts } from '../../src/server/protocols/a2a/asks.ts'
+import { permissionOf } from '../../src/server/protocols/acp/permission.ts'
+import { askText, inputRequests } from '../../src/server/protocols/mcp/runs/asks.ts'
 import { wantedOf } from '../../web/panes/ask/facts.ts'
 import { exactValue } from '../../web/words/exact.ts'
 

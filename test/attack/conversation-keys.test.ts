@@ -4,7 +4,7 @@
 import { agent, createRuntime, type Principal, type RuntimeOptions } from 'legate'
 import { scriptedModel } from 'legate/testing'
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest'
-import { foreignId } from '../../src/base/id.ts'
+import { foreignId } from '../../src/core/base/id.ts'
 import { type Setting, startServer } from '../server/support/server.ts'
 import { exported, forged, rowsOf } from '../support/forged-tree.ts'
 import { stores } from '../support/stores.ts'

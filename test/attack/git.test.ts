@@ -7,7 +7,7 @@ import { agent, createRuntime, type Grant, type Json, LegateError } from 'legate
 import { scriptedModel } from 'legate/testing'
 import { developerTools, diskFiles, type Files, fileTools, runProcess } from 'legate/tools'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { askUserSettings, NEUTRAL, REMAINING } from '../../src/tool/git-environment.ts'
+import { askUserSettings, NEUTRAL, REMAINING } from '../../src/core/tool/git-environment.ts'
 import { tempFolder } from '../support/temp-folder.ts'
 
 const hasGit = (() => {

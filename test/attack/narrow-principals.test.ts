@@ -1,5 +1,5 @@
 import { describe, onTestFinished, test } from 'vitest'
-import { memoryStore } from '../../src/store/memory/index.ts'
+import { memoryStore } from '../../src/core/store/memory/index.ts'
 import { narrowLaws, narrowWorld } from '../support/narrow-laws.ts'
 import { lasting } from '../support/stores.ts'
 

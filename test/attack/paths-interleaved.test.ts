@@ -13,7 +13,7 @@ import path from 'node:path'
 import { LegateError } from 'legate'
 import { diskFiles, type Files } from 'legate/tools'
 import { beforeEach, describe, expect, test, vi } from 'vitest'
-import { HAS_PROC } from '../../src/files/held-directory.ts'
+import { HAS_PROC } from '../../src/core/files/held-directory.ts'
 import { tempFolder } from '../support/temp-folder.ts'
 
 type SystemCall = (...args: unknown[]) => Promise<unknown>

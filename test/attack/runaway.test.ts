@@ -1,7 +1,7 @@
 import { type AnyAgent, agent, type Budget, type Run, tool } from 'legate'
 import { type Script, type ScriptedAnswer, scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
-import type { LocalStore } from '../../src/store/store.ts'
+import type { LocalStore } from '../../src/core/store/store.ts'
 import { useWorld } from '../support/agents.ts'
 import { PROMPTLY_MS } from '../support/pace.ts'
 import { until } from '../support/process.ts'

@@ -151,7 +151,7 @@ test('a module with a store of its own: the commands name that store', async () 
   const file = path.join(place.folder, 'own.mjs')
   const own = path.join(place.folder, 'own.db')
   const code = [
-    `import { sqliteStore } from '${path.join(root, 'dist/store/sqlite/index.js')}'`,
+    `import { sqliteStore } from '${path.join(root, 'dist/stores/sqlite/index.js')}'`,
     `import { careful } from '${agentsModule}'`,
     `export default { agents: [careful], store: sqliteStore('${own}') }`,
   ]

@@ -12,7 +12,7 @@ import {
 import path from 'node:path'
 import { sqliteStore } from 'legate/store/sqlite'
 import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
-import { connect } from '../../src/store/sqlite/driver.ts'
+import { connect } from '../../src/stores/sqlite/driver.ts'
 import { commitOf, conversationRow, placeIn, turnRow } from '../../src/testing/conformance/store-rows.ts'
 import { localStore } from '../support/rows.ts'
 import { leaveUnaudited } from '../support/unaudited.ts'

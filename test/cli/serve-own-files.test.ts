@@ -14,7 +14,7 @@ import {
 import { createServer } from 'node:http'
 import path from 'node:path'
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest'
-import { proveSelf } from '../../src/store/process-proof.ts'
+import { proveSelf } from '../../src/core/store/process-proof.ts'
 import { Place, root, skipUnlessBuilt } from './support/cli.ts'
 import { ask, type Served, served } from './support/served.ts'
 import { Terminal } from './support/terminal.ts'

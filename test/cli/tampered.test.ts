@@ -1,5 +1,5 @@
 import { beforeEach, expect, test } from 'vitest'
-import { connect } from '../../src/store/sqlite/driver.ts'
+import { connect } from '../../src/stores/sqlite/driver.ts'
 import { localStore } from '../support/rows.ts'
 import { agentsModule, Place, skipUnlessBuilt } from './support/cli.ts'
 

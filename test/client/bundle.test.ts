@@ -8,7 +8,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { figure } from '../crash/support/figure.ts'
 import { tempFolder } from '../support/temp-folder.ts'
 
-const door = fileURLToPath(new URL('../../src/client/index.ts', import.meta.url))
+const door = fileURLToPath(new URL('../../src/server/client/index.ts', import.meta.url))
 
 let code = ''
 

@@ -3,6 +3,7 @@ import { askTools, backgroundSubagents } from 'legate/background'
 import { scriptedModel } from 'legate/testing'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { z } from 'zod'
+import type { DurableEvent } from '../../src/core/graph/event.ts'
 import {
   approvalsOf,
   emptyTree,
@@ -12,8 +13,7 @@ import {
   reduceTree,
   type TreeState,
   treeOf,
-} from '../../src/client/index.ts'
-import type { DurableEvent } from '../../src/graph/event.ts'
+} from '../../src/server/client/index.ts'
 import { tryHistory } from '../conversation/history/random-history.ts'
 import { call, playing, spawnCall } from '../delegation/background/support.ts'
 import { callsThenSays, simpleTool, useWorld } from '../support/agents.ts'

@@ -1,6 +1,6 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import type { DurableEvent } from '../../src/graph/event.ts'
+import type { DurableEvent } from '../../src/core/graph/event.ts'
 import type { Chance } from '../support/chance.ts'
 
 /** What happens in the scripted run, one after the other. */

@@ -4,7 +4,7 @@ import { ClientError, connect, emptyTree, nodesOf, reduceTree, type TreeState, t
 import { scriptedModel } from 'legate/testing'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { z } from 'zod'
-import type { DurableEvent } from '../../src/graph/event.ts'
+import type { DurableEvent } from '../../src/core/graph/event.ts'
 import { callsThenSays } from '../support/agents.ts'
 import { Chance } from '../support/chance.ts'
 import { openRuntime } from '../support/reading.ts'

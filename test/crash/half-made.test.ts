@@ -2,8 +2,8 @@ import { writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { sqliteStore } from 'legate/store/sqlite'
 import { expect, test } from 'vitest'
-import { connect } from '../../src/store/sqlite/driver.ts'
-import { APPLICATION_ID } from '../../src/store/sqlite/schema.ts'
+import { connect } from '../../src/stores/sqlite/driver.ts'
+import { APPLICATION_ID } from '../../src/stores/sqlite/schema.ts'
 import { tempFolder } from '../support/temp-folder.ts'
 
 test('I3: a database whose maker was killed in the middle of making it can be opened again and again', async () => {

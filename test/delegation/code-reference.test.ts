@@ -1,7 +1,7 @@
 import { agent, type ToolContext } from 'legate'
 import { type Script, scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
-import type { LocalStore } from '../../src/store/store.ts'
+import type { LocalStore } from '../../src/core/store/store.ts'
 import { callsThenSays, simpleTool, speaker, talkOf, useWorld } from '../support/agents.ts'
 import { makeGate } from '../support/gate.ts'
 import { localStore, tasksOf } from '../support/rows.ts'

@@ -1,7 +1,7 @@
 import type { Outcome } from 'legate'
 import { STATUSES } from 'legate/rows'
 import { describe, expect, test } from 'vitest'
-import { type FoldFacts, fold } from '../../src/rules/delegation/fold.ts'
+import { type FoldFacts, fold } from '../../src/core/rules/delegation/fold.ts'
 
 const outcome: Outcome = {
   status: 'completed',

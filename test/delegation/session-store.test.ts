@@ -6,7 +6,7 @@ import { jsonStore } from 'legate/store/json'
 import { sqliteStore } from 'legate/store/sqlite'
 import { scriptedModel } from 'legate/testing'
 import { beforeEach, describe, expect, test } from 'vitest'
-import type { LocalStore } from '../../src/store/store.ts'
+import type { LocalStore } from '../../src/core/store/store.ts'
 import { resultsIn } from '../support/reading.ts'
 import { tempFolder } from '../support/temp-folder.ts'
 

@@ -1,7 +1,7 @@
 import { type AnyAgent, agent } from 'legate'
 import { fakeClock, scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
-import type { LocalStore } from '../../src/store/store.ts'
+import type { LocalStore } from '../../src/core/store/store.ts'
 import { commitOf } from '../../src/testing/conformance/store-rows.ts'
 import { asksThenSays, callsThenSays, simpleTool, speaker, talkOf, useWorld } from '../support/agents.ts'
 import { makeGate } from '../support/gate.ts'

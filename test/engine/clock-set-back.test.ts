@@ -1,7 +1,7 @@
 import { agent, createRuntime } from 'legate'
 import { scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
-import { systemClock } from '../../src/base/clock.ts'
+import { systemClock } from '../../src/core/base/clock.ts'
 import { useWorld } from '../support/agents.ts'
 import { until } from '../support/process.ts'
 import { localStore } from '../support/rows.ts'

@@ -6,8 +6,8 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { agent, createRuntime } from 'legate'
 import { scriptedModel } from 'legate/testing'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { jsonStore } from '../../src/store/json/index.ts'
-import { sqliteStore } from '../../src/store/sqlite/index.ts'
+import { jsonStore } from '../../src/stores/json/index.ts'
+import { sqliteStore } from '../../src/stores/sqlite/index.ts'
 import { until } from '../support/process.ts'
 
 describe.each([

@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest'
-import { StoreError } from '../../src/base/error.ts'
-import type { Commit } from '../../src/graph/commit.ts'
-import { createRuntime } from '../../src/runtime/runtime.ts'
-import { agent } from '../../src/runtime/standalone.ts'
-import { memoryStore } from '../../src/store/memory/index.ts'
+import { StoreError } from '../../src/core/base/error.ts'
+import type { Commit } from '../../src/core/graph/commit.ts'
+import { createRuntime } from '../../src/core/runtime/runtime.ts'
+import { agent } from '../../src/core/runtime/standalone.ts'
+import { memoryStore } from '../../src/core/store/memory/index.ts'
 import { scriptedModel } from '../../src/testing/stand-ins/scripted-model.ts'
 
 const quiet = () => undefined

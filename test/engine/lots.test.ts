@@ -1,7 +1,7 @@
 import { agent } from 'legate'
 import { scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
-import { type Scheduler, systemScheduler } from '../../src/base/clock.ts'
+import { type Scheduler, systemScheduler } from '../../src/core/base/clock.ts'
 import { simpleTool, useWorld } from '../support/agents.ts'
 import { makeGate } from '../support/gate.ts'
 import { localStore } from '../support/rows.ts'

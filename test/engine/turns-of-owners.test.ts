@@ -1,7 +1,7 @@
 import { agent, type Runtime, type RuntimeOptions, tool } from 'legate'
 import type { Model } from 'legate/models'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import type { LocalStore, Store } from '../../src/store/store.ts'
+import type { LocalStore, Store } from '../../src/core/store/store.ts'
 import { makeGate } from '../support/gate.ts'
 import { startProcess } from '../support/process.ts'
 import { openRuntime } from '../support/reading.ts'

@@ -10,7 +10,7 @@ import {
 import { backgroundSubagents } from 'legate/background'
 import { type Script, scriptedModel } from 'legate/testing'
 import { beforeEach, describe, expect, test } from 'vitest'
-import type { Conversation, Node } from '../../src/graph/rows.ts'
+import type { Conversation, Node } from '../../src/core/graph/rows.ts'
 import { simpleTool, useWorld } from '../support/agents.ts'
 import { callerLayer, RuntimeFor } from '../support/callers.ts'
 import { makeGate } from '../support/gate.ts'

@@ -3,8 +3,8 @@ import path from 'node:path'
 import { agent, createRuntime } from 'legate'
 import { scriptedModel } from 'legate/testing'
 import { afterAll, describe, expect, test } from 'vitest'
-import { hostRequest, programRequest, requestText } from '../../src/grant/request.ts'
-import { readWords } from '../../src/grant/words.ts'
+import { hostRequest, programRequest, requestText } from '../../src/core/grant/request.ts'
+import { readWords } from '../../src/core/grant/words.ts'
 
 const guide = readFileSync(path.join(import.meta.dirname, '../../docs/guide/grant.md'), 'utf8')
 const runtime = createRuntime({ model: scriptedModel([]) })

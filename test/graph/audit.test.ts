@@ -1,11 +1,11 @@
 import type { AuditOptions, FindingType } from 'legate/rows'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import type { EventBody, EventRow } from '../../src/graph/event.ts'
-import type { OutcomeRecord } from '../../src/graph/outcome.ts'
-import type { Link, Node, Turn } from '../../src/graph/rows.ts'
-import { FINDING_TYPES, FINDINGS } from '../../src/store/archive.ts'
-import { edgeMark } from '../../src/store/commit-chain.ts'
-import { connect } from '../../src/store/sqlite/driver.ts'
+import type { EventBody, EventRow } from '../../src/core/graph/event.ts'
+import type { OutcomeRecord } from '../../src/core/graph/outcome.ts'
+import type { Link, Node, Turn } from '../../src/core/graph/rows.ts'
+import { FINDING_TYPES, FINDINGS } from '../../src/core/store/archive.ts'
+import { edgeMark } from '../../src/core/store/commit-chain.ts'
+import { connect } from '../../src/stores/sqlite/driver.ts'
 import { next, Planted, type Tree } from '../support/planted.ts'
 
 /** Puts one defect in, and says of what id it is. */

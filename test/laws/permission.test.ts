@@ -1,7 +1,7 @@
 import { afterAll, expect, test } from 'vitest'
-import { type Budget, childLimits, limitsOf, moneyOf, smallerBudget } from '../../src/grant/budget.ts'
-import { freezeLayer, readCeiling, stackCeilings } from '../../src/grant/ceiling.ts'
-import { decide, explain, type Verdict } from '../../src/grant/decide.ts'
+import { type Budget, childLimits, limitsOf, moneyOf, smallerBudget } from '../../src/core/grant/budget.ts'
+import { freezeLayer, readCeiling, stackCeilings } from '../../src/core/grant/ceiling.ts'
+import { decide, explain, type Verdict } from '../../src/core/grant/decide.ts'
 import {
   delegateLayer,
   EVERYTHING,
@@ -11,10 +11,10 @@ import {
   narrow,
   runtimeLayers,
   useLayer,
-} from '../../src/grant/grant.ts'
-import { BUILT_IN_PROFILES, profileLayer } from '../../src/grant/profile.ts'
-import { readRequest } from '../../src/grant/request.ts'
-import type { TurnLimits } from '../../src/graph/limits.ts'
+} from '../../src/core/grant/grant.ts'
+import { BUILT_IN_PROFILES, profileLayer } from '../../src/core/grant/profile.ts'
+import { readRequest } from '../../src/core/grant/request.ts'
+import type { TurnLimits } from '../../src/core/graph/limits.ts'
 
 import { figure } from '../crash/support/figure.ts'
 import { isFull } from '../crash/support/full.ts'

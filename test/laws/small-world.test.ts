@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
-import { decide, type Verdict } from '../../src/grant/decide.ts'
-import type { Layer } from '../../src/grant/grant.ts'
-import { type Request, readRequest, requestText } from '../../src/grant/request.ts'
+import { decide, type Verdict } from '../../src/core/grant/decide.ts'
+import type { Layer } from '../../src/core/grant/grant.ts'
+import { type Request, readRequest, requestText } from '../../src/core/grant/request.ts'
 
 const TOOLS = ['read', 'write', 'deploy', 'pay']
 const PATHS = ['/docs/a', '/workspace/a', '/workspace/b/c']

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { createRuntime } from '../../src/runtime/runtime.ts'
-import { postgresStore } from '../../src/store/postgres/index.ts'
+import { createRuntime } from '../../src/core/runtime/runtime.ts'
+import { postgresStore } from '../../src/stores/postgres/index.ts'
 import { figure } from '../crash/support/figure.ts'
 import { isFull } from '../crash/support/full.ts'
 import { Chance } from '../support/chance.ts'

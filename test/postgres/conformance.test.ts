@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { storeConformance } from 'legate/testing'
 import { describe, test } from 'vitest'
-import { postgresStore } from '../../src/store/postgres/index.ts'
+import { postgresStore } from '../../src/stores/postgres/index.ts'
 import { noPostgres, postgresVersions, usePostgres } from '../support/postgres.ts'
 
 describe.skipIf(noPostgres !== undefined).each(postgresVersions)('$name', async ({ name, options }) => {

@@ -3,7 +3,7 @@ import { jsonStore } from 'legate/store/json'
 import { postgresStore } from 'legate/store/postgres'
 import { sqliteStore } from 'legate/store/sqlite'
 import { describe } from 'vitest'
-import type { Store } from '../../src/store/store.ts'
+import type { Store } from '../../src/core/store/store.ts'
 import { copyLaws } from '../support/copy-laws.ts'
 import { noPostgres, type PostgresServer, usePostgres } from '../support/postgres.ts'
 

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
 import { describe, expect, test } from 'vitest'
-import { postgresStore } from '../../src/store/postgres/index.ts'
+import { postgresStore } from '../../src/stores/postgres/index.ts'
 import { commitOf, nodeRow, placeIn, treeCommit, warningEvent } from '../../src/testing/conformance/store-rows.ts'
 import { noPostgres, type PostgresServer, usePostgres } from '../support/postgres.ts'
 

@@ -1,5 +1,5 @@
 import { describe, test } from 'vitest'
-import { postgresStore } from '../../src/store/postgres/index.ts'
+import { postgresStore } from '../../src/stores/postgres/index.ts'
 import { narrowLaws, narrowWorld } from '../support/narrow-laws.ts'
 import { noPostgres, type PostgresServer, usePostgres } from '../support/postgres.ts'
 

@@ -1,14 +1,14 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
 import { describe, expect, test } from 'vitest'
-import { sha256 } from '../../src/base/hash.ts'
-import type { LiveBlock } from '../../src/graph/commit.ts'
-import { createRuntime } from '../../src/runtime/runtime.ts'
-import { agent } from '../../src/runtime/standalone.ts'
-import { keyOf } from '../../src/store/postgres/escape.ts'
-import { type PostgresStoreOptions, postgresStore } from '../../src/store/postgres/index.ts'
-import { sqliteStore } from '../../src/store/sqlite/index.ts'
-import type { Store } from '../../src/store/store.ts'
+import { sha256 } from '../../src/core/base/hash.ts'
+import type { LiveBlock } from '../../src/core/graph/commit.ts'
+import { createRuntime } from '../../src/core/runtime/runtime.ts'
+import { agent } from '../../src/core/runtime/standalone.ts'
+import type { Store } from '../../src/core/store/store.ts'
+import { keyOf } from '../../src/stores/postgres/escape.ts'
+import { type PostgresStoreOptions, postgresStore } from '../../src/stores/postgres/index.ts'
+import { sqliteStore } from '../../src/stores/sqlite/index.ts'
 import {
   commitOf,
   engineRow,

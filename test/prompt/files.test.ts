@@ -8,7 +8,7 @@ import { loadJsonPrompt, loadYamlPrompt } from 'legate/compat'
 import { field, loadPromptFile, loadPromptText, type Prompt, type PromptAliases, prompt } from 'legate/prompt'
 import { afterAll, describe, expect, test } from 'vitest'
 import { z } from 'zod'
-import { RecipeError } from '../../src/base/error.ts'
+import { RecipeError } from '../../src/core/base/error.ts'
 import { tempFolder } from '../support/temp-folder.ts'
 
 const folder = tempFolder(afterAll)

@@ -2,7 +2,7 @@ import { EmptyPromptError, field, type PromptWarning, prompt } from 'legate/prom
 import { scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
-import { InputError } from '../../src/base/error.ts'
+import { InputError } from '../../src/core/base/error.ts'
 
 const every = prompt({ system: 'Be brief.', developer: { tone: 'dry' } })
   .chatHistory([

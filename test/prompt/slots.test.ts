@@ -3,7 +3,7 @@
 import { field, Prompt, prompt } from 'legate/prompt'
 import { describe, expect, expectTypeOf, test } from 'vitest'
 import { z } from 'zod'
-import type { ModelRequest } from '../../src/model/model.ts'
+import type { ModelRequest } from '../../src/core/model/model.ts'
 
 describe('two layers', () => {
   test('agently 19/14: two requests of one agent share its system and have only their own input', () => {

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import path from 'node:path'
 import { beforeEach, describe, expect, test } from 'vitest'
-import { loadRecipe, readRecipeFile } from '../../src/recipe/recipe/load-recipe.ts'
+import { loadRecipe, readRecipeFile } from '../../src/recipes/recipe/load-recipe.ts'
 import { corpus, type Expected, expectations, skipWithoutCorpus } from './support/corpus.ts'
 
 beforeEach(skipWithoutCorpus)

@@ -3,7 +3,7 @@ import { mkdirSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { loadAgentFile, loadDefinition, loadRecipe } from 'legate/recipe'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { RecipeError } from '../../src/base/error.ts'
+import { RecipeError } from '../../src/core/base/error.ts'
 import { watchWork } from '../support/pace.ts'
 import { folderWith, minimal, recipeFile } from './support/folder.ts'
 

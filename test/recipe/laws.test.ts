@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { loadAgentFile, loadRecipe } from 'legate/recipe'
 import { describe, expect, test } from 'vitest'
-import type { Json } from '../../src/base/json.ts'
+import type { Json } from '../../src/core/base/json.ts'
 import { anyUnicode } from '../support/any-unicode.ts'
 import { folderWith, recipeFile } from './support/folder.ts'
 

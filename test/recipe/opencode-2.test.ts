@@ -4,8 +4,8 @@ import { createRuntime } from 'legate'
 import { type AgentFile, discover, loadAgentFile, loadDefinition, recipeAgent } from 'legate/recipe'
 import { scriptedModel } from 'legate/testing'
 import { afterAll, describe, expect, test } from 'vitest'
-import { readOpenOptions } from '../../src/recipe/open/open-subagents.ts'
-import { sourcesOf } from '../../src/recipe/open/sources.ts'
+import { readOpenOptions } from '../../src/recipes/open/open-subagents.ts'
+import { sourcesOf } from '../../src/recipes/open/sources.ts'
 import { folderWith, refusalOf } from './support/folder.ts'
 
 // Agent files of opencode 2. The facts are from anomalyco/opencode, branch v2: `packages/core/src/config/plugin/agent.ts`

@@ -5,7 +5,7 @@ import { type AgentFile, convert, loadAgentFile, loadDefinition, loadRecipe, rec
 import { scriptedModel } from 'legate/testing'
 import { diskFiles } from 'legate/tools'
 import { describe, expect, test } from 'vitest'
-import { discoverSkills, readSkillFile } from '../../src/recipe/discovery/skills.ts'
+import { discoverSkills, readSkillFile } from '../../src/recipes/discovery/skills.ts'
 import { folderWith } from './support/folder.ts'
 
 const CLAUDE = '.claude/agents/a.md'

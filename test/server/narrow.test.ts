@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { TABLE } from '../../src/server/routes/table.ts'
-import { takesBody } from '../../src/server/table/route.ts'
+import { TABLE } from '../../src/server/http/routes/table.ts'
+import { takesBody } from '../../src/server/http/table/route.ts'
 import {
   type NarrowScene,
   nowhere,

@@ -3,7 +3,7 @@ import { createRuntime, type Principal } from 'legate'
 import { handler, serve } from 'legate/server'
 import { sqliteStore } from 'legate/store/sqlite'
 import { describe, expect, test } from 'vitest'
-import { tokensOf } from '../../src/server/handler.ts'
+import { tokensOf } from '../../src/server/http/handler.ts'
 import { tempFolder } from '../support/temp-folder.ts'
 import { type Setting, startServer } from './support/server.ts'
 

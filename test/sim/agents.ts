@@ -1,7 +1,7 @@
 // The agents of the simulation. They do what their input says, in the process that is on stage.
 
+import type { Model, ModelRequest, Part } from '../../src/core/model/model.ts'
 import { type AnyAgent, agent, tool } from '../../src/index.ts'
-import type { Model, ModelRequest, Part } from '../../src/model/model.ts'
 import type { World } from './world.ts'
 
 /** A process, as the code that it runs sees it. */

@@ -1,12 +1,18 @@
 // The truth: rows in memory, the commits of each tree in order, and the laws that each commit must keep.
 
-import { ConflictError } from '../../src/base/error.ts'
-import { type Commit, emptyCommit } from '../../src/graph/commit.ts'
-import type { Id, Node } from '../../src/graph/rows.ts'
-import { conversationText, linkText, nodeText, turnText } from '../../src/store/codec/tree-text.ts'
-import { memoryStore } from '../../src/store/memory/index.ts'
-import { type Head, Refused, type StoredRow, type TreePart, type Wanted } from '../../src/store/replica/transport.ts'
-import type { LocalStore } from '../../src/store/store.ts'
+import { ConflictError } from '../../src/core/base/error.ts'
+import { type Commit, emptyCommit } from '../../src/core/graph/commit.ts'
+import type { Id, Node } from '../../src/core/graph/rows.ts'
+import { conversationText, linkText, nodeText, turnText } from '../../src/core/store/codec/tree-text.ts'
+import { memoryStore } from '../../src/core/store/memory/index.ts'
+import type { LocalStore } from '../../src/core/store/store.ts'
+import {
+  type Head,
+  Refused,
+  type StoredRow,
+  type TreePart,
+  type Wanted,
+} from '../../src/stores/postgres/replica/transport.ts'
 import { type Happening, PATIENCE_MS, type World } from './world.ts'
 
 /** Commits that write a node in the name of the process that runs it. */

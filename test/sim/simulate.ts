@@ -1,8 +1,8 @@
 // Plays one story, and judges how it ended.
 
-import { isOpen } from '../../src/graph/kinds.ts'
-import { readTree } from '../../src/graph/reader.ts'
-import type { Id } from '../../src/graph/rows.ts'
+import { isOpen } from '../../src/core/graph/kinds.ts'
+import { readTree } from '../../src/core/graph/reader.ts'
+import type { Id } from '../../src/core/graph/rows.ts'
 import { brokenGraph } from '../../src/testing/crash/aftermath.ts'
 import { enter, host, type Theatre } from './agents.ts'
 import { type Bug, SimProcess, type Stage } from './process.ts'

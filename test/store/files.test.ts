@@ -4,7 +4,7 @@ import { constants, PerformanceObserver } from 'node:perf_hooks'
 import { jsonStore } from 'legate/store/json'
 import { sqliteStore } from 'legate/store/sqlite'
 import { describe, expect, test } from 'vitest'
-import type { LocalStore } from '../../src/store/store.ts'
+import type { LocalStore } from '../../src/core/store/store.ts'
 import { treeCommit } from '../../src/testing/conformance/store-rows.ts'
 import { tempFolder } from '../support/temp-folder.ts'
 

@@ -1,9 +1,9 @@
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import type { LocalStore } from '../../src/core/store/store.ts'
 import { agent, createRuntime, type Runtime, tool } from '../../src/index.ts'
-import { connect } from '../../src/store/sqlite/driver.ts'
-import { sqliteStore } from '../../src/store/sqlite/index.ts'
-import type { LocalStore } from '../../src/store/store.ts'
+import { connect } from '../../src/stores/sqlite/driver.ts'
+import { sqliteStore } from '../../src/stores/sqlite/index.ts'
 import { scriptedModel } from '../../src/testing/index.ts'
 import { tempFolder } from '../support/temp-folder.ts'
 

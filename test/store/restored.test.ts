@@ -1,7 +1,7 @@
 import { copyFileSync, renameSync, rmSync } from 'node:fs'
 import path from 'node:path'
 import { beforeEach, describe } from 'vitest'
-import { connect } from '../../src/store/sqlite/driver.ts'
+import { connect } from '../../src/stores/sqlite/driver.ts'
 import { testLost } from '../support/lost-store.ts'
 import { skipUnlessBuilt } from '../support/program.ts'
 

@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { sqliteStore } from '../../src/store/sqlite/index.ts'
+import { sqliteStore } from '../../src/stores/sqlite/index.ts'
 import { StorePrograms } from '../support/store-programs.ts'
 import { tempFolder } from '../support/temp-folder.ts'
 

@@ -1,8 +1,8 @@
 import { join } from 'node:path'
 import { sqliteStore } from 'legate/store/sqlite'
 import { beforeEach, expect, test } from 'vitest'
-import { connect } from '../../src/store/sqlite/driver.ts'
-import type { LocalStore } from '../../src/store/store.ts'
+import type { LocalStore } from '../../src/core/store/store.ts'
+import { connect } from '../../src/stores/sqlite/driver.ts'
 import { treeCommit } from '../../src/testing/conformance/store-rows.ts'
 import { tempFolder } from '../support/temp-folder.ts'
 

@@ -1,7 +1,7 @@
 import { type AnyAgent, agent, type ConversationHandle, type Runtime, type ToolDefinition, tool } from 'legate'
 import { type Script, scriptedModel } from 'legate/testing'
 import { afterEach, beforeEach, expect } from 'vitest'
-import type { LocalStore } from '../../src/store/store.ts'
+import type { LocalStore } from '../../src/core/store/store.ts'
 import { type Process, type ProcessOptions, startProcess } from './process.ts'
 import type { Rows } from './stores.ts'
 

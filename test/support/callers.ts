@@ -1,10 +1,10 @@
 import type { AnyAgent, ConversationHandle, Grant, Run, Runtime, StartOptions } from 'legate'
-import type { Json } from '../../src/base/json.ts'
-import type { Budget } from '../../src/grant/budget.ts'
-import { freezeLayer } from '../../src/grant/ceiling.ts'
-import { narrowingLayer } from '../../src/grant/grant.ts'
-import type { HandleOptions } from '../../src/runtime/live-runs.ts'
-import type { RunStarter, StartRequest } from '../../src/runtime/start-run.ts'
+import type { Json } from '../../src/core/base/json.ts'
+import type { Budget } from '../../src/core/grant/budget.ts'
+import { freezeLayer } from '../../src/core/grant/ceiling.ts'
+import { narrowingLayer } from '../../src/core/grant/grant.ts'
+import type { HandleOptions } from '../../src/core/runtime/live-runs.ts'
+import type { RunStarter, StartRequest } from '../../src/core/runtime/start-run.ts'
 
 /** Somebody on whose behalf runs start: a narrowing layer, and a budget where one is given. */
 export function callerLayer(by: string, grant: Omit<Grant, 'delegate'>, budget?: Budget): readonly Json[] {

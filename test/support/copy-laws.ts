@@ -3,7 +3,7 @@ import { backgroundSubagents } from 'legate/background'
 import type { Tombstone } from 'legate/rows'
 import { scriptedModel } from 'legate/testing'
 import { expect, onTestFinished, test } from 'vitest'
-import type { Store } from '../../src/store/store.ts'
+import type { Store } from '../../src/core/store/store.ts'
 import { tempFolder } from './temp-folder.ts'
 
 type OpenStore = (folder: string) => Store

@@ -1,11 +1,11 @@
 import { isDeepStrictEqual } from 'node:util'
-import { emptyTree, reduceTree, type TreeState, treeOf } from '../../src/client/index.ts'
-import { treeOf as shownTree } from '../../src/conversation/tree.ts'
-import type { Commit } from '../../src/graph/commit.ts'
-import { toEvent } from '../../src/graph/event.ts'
-import type { Id } from '../../src/graph/rows.ts'
-import { Ledger } from '../../src/store/ledger.ts'
-import type { LocalStore } from '../../src/store/store.ts'
+import { treeOf as shownTree } from '../../src/core/conversation/tree.ts'
+import type { Commit } from '../../src/core/graph/commit.ts'
+import { toEvent } from '../../src/core/graph/event.ts'
+import type { Id } from '../../src/core/graph/rows.ts'
+import { Ledger } from '../../src/core/store/ledger.ts'
+import type { LocalStore } from '../../src/core/store/store.ts'
+import { emptyTree, reduceTree, type TreeState, treeOf } from '../../src/server/client/index.ts'
 import { storeBehind } from './remote.ts'
 
 /** Follows every tree by its events, and compares it with its rows after each commit of this process. */

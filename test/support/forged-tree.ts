@@ -1,7 +1,7 @@
 import type { Runtime } from 'legate'
-import type { WholeTree, WrittenRow } from '../../src/store/archive.ts'
-import { marksOf, TreeParser, toLines } from '../../src/store/codec/tree-text.ts'
-import { chainHash, type RowLetter } from '../../src/store/commit-chain.ts'
+import type { WholeTree, WrittenRow } from '../../src/core/store/archive.ts'
+import { marksOf, TreeParser, toLines } from '../../src/core/store/codec/tree-text.ts'
+import { chainHash, type RowLetter } from '../../src/core/store/commit-chain.ts'
 
 /** A row of an export that somebody rewrites. `text`: what is written instead of the row. */
 export interface ForgedRow {

@@ -1,7 +1,7 @@
 import path from 'node:path'
 import { memoryStore } from 'legate/store/memory'
 import { sqliteStore } from 'legate/store/sqlite'
-import type { LocalStore } from '../../src/store/store.ts'
+import type { LocalStore } from '../../src/core/store/store.ts'
 import { commitOf, conversationRow, nodeRow, turnRow } from '../../src/testing/conformance/store-rows.ts'
 import { tempFolder } from './temp-folder.ts'
 import { leaveUnaudited } from './unaudited.ts'

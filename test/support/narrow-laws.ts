@@ -2,7 +2,7 @@ import { agent, createRuntime, type Principal, type Runtime } from 'legate'
 import { narrowPrincipal, SCOPES } from 'legate/grant'
 import { scriptedModel } from 'legate/testing'
 import { expect } from 'vitest'
-import type { Store } from '../../src/store/store.ts'
+import type { Store } from '../../src/core/store/store.ts'
 
 // What a narrower principal of the same id may not reach, on any store.
 

@@ -1,9 +1,9 @@
-import { ConflictError } from '../../src/base/error.ts'
-import { type EngineRow, emptyCommit } from '../../src/graph/commit.ts'
+import { ConflictError } from '../../src/core/base/error.ts'
+import { type EngineRow, emptyCommit } from '../../src/core/graph/commit.ts'
 
-import type { RuntimeOptions } from '../../src/runtime/options.ts'
-import { createRuntime, type Runtime } from '../../src/runtime/runtime.ts'
-import type { LocalStore } from '../../src/store/store.ts'
+import type { RuntimeOptions } from '../../src/core/runtime/options.ts'
+import { createRuntime, type Runtime } from '../../src/core/runtime/runtime.ts'
+import type { LocalStore } from '../../src/core/store/store.ts'
 
 import { type Gate, makeGate } from './gate.ts'
 import { remoteStore } from './remote.ts'

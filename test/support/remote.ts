@@ -1,7 +1,7 @@
-import type { Commit } from '../../src/graph/commit.ts'
-import type { TreeReader } from '../../src/graph/reader.ts'
-import type { Id } from '../../src/graph/rows.ts'
-import type { LocalStore, Store } from '../../src/store/store.ts'
+import type { Commit } from '../../src/core/graph/commit.ts'
+import type { TreeReader } from '../../src/core/graph/reader.ts'
+import type { Id } from '../../src/core/graph/rows.ts'
+import type { LocalStore, Store } from '../../src/core/store/store.ts'
 import type { Rows } from './stores.ts'
 
 /** The reads of a store that may answer later. */

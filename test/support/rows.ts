@@ -1,7 +1,7 @@
-import { type DurableEvent, type DurableEventType, toEvent } from '../../src/graph/event.ts'
-import type { TreeReader } from '../../src/graph/reader.ts'
-import type { Id, Node } from '../../src/graph/rows.ts'
-import type { LocalStore, Store } from '../../src/store/store.ts'
+import { type DurableEvent, type DurableEventType, toEvent } from '../../src/core/graph/event.ts'
+import type { TreeReader } from '../../src/core/graph/reader.ts'
+import type { Id, Node } from '../../src/core/graph/rows.ts'
+import type { LocalStore, Store } from '../../src/core/store/store.ts'
 import { storeBehind } from './remote.ts'
 
 /** The store of a runtime, or the one behind it, which tests read at once: all of them are in this process. */

@@ -1,12 +1,12 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
-import { StoreError } from '../../src/base/error.ts'
-import { after } from '../../src/base/maybe.ts'
-import { jsonStore } from '../../src/store/json/index.ts'
-import { memoryStore } from '../../src/store/memory/index.ts'
-import { sqliteStore } from '../../src/store/sqlite/index.ts'
-import type { LocalStore } from '../../src/store/store.ts'
+import { StoreError } from '../../src/core/base/error.ts'
+import { after } from '../../src/core/base/maybe.ts'
+import { memoryStore } from '../../src/core/store/memory/index.ts'
+import type { LocalStore } from '../../src/core/store/store.ts'
+import { jsonStore } from '../../src/stores/json/index.ts'
+import { sqliteStore } from '../../src/stores/sqlite/index.ts'
 import { isFull } from '../crash/support/full.ts'
 
 /** The same rows for any number of processes: each opens a store of its own on them. */

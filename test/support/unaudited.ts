@@ -1,4 +1,4 @@
-import type { Store } from '../../src/store/store.ts'
+import type { Store } from '../../src/core/store/store.ts'
 
 const unaudited = new WeakSet<Store>()
 

@@ -1,7 +1,7 @@
 import { expect } from 'vitest'
-import { type Connection, connect } from '../../src/store/sqlite/driver.ts'
-import { findTrees, readRecords } from '../../src/store/sqlite/tree.ts'
-import { verifySqlite } from '../../src/store/sqlite/verify.ts'
+import { type Connection, connect } from '../../src/stores/sqlite/driver.ts'
+import { findTrees, readRecords } from '../../src/stores/sqlite/tree.ts'
+import { verifySqlite } from '../../src/stores/sqlite/verify.ts'
 
 /** Reads the file without the store: nothing is damaged and every tree's chain is right. The last hash of every tree. */
 export function verifyFile(path: string): Map<string, string> {

@@ -1,7 +1,7 @@
 // Legate on its public API: host -> sub -> host with a model that answers at once.
 
 import { agent, createRuntime, tool } from '../../../dist/index.js'
-import { postgresStore } from '../../../dist/store/postgres/index.js'
+import { postgresStore } from '../../../dist/stores/postgres/index.js'
 import { scriptedModel } from '../../../dist/testing/index.js'
 
 const MANY = 100_000

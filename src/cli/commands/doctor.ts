@@ -1,5 +1,5 @@
 import path from 'node:path'
-import { ownFile } from '../../base/system/own-files.ts'
+import { ownFile } from '../../core/base/system/own-files.ts'
 import {
   type Definition,
   discover,
@@ -10,7 +10,7 @@ import {
 } from '../../doors/recipe.ts'
 import { diskFiles } from '../../doors/tools.ts'
 import { isLegateError } from '../../index.ts'
-import { isPostgresUrl } from '../../store/postgres/index.ts'
+import { isPostgresUrl } from '../../stores/postgres/index.ts'
 import { type Call, CliError, EXIT, isSet, textOption } from '../command/command.ts'
 import { isTold, noticeLine, noticeStyle } from '../definition/notices.ts'
 import { exposedFiles } from '../serve/exposed-files.ts'

@@ -1,6 +1,6 @@
 import { atThisMachine } from '../../doors/grant.ts'
 import { createRuntime, type Principal } from '../../index.ts'
-import { serveMcp, signingKey } from '../../surfaces/mcp/index.ts'
+import { serveMcp, signingKey } from '../../server/protocols/mcp/index.ts'
 import { type Call, CliError, EXIT, isSet } from '../command/command.ts'
 import { legate, withPlaces } from '../command/next-command.ts'
 import { folderStore } from '../serve/folder-store.ts'

@@ -1,6 +1,6 @@
-import type { LegateClient } from '../../client/index.ts'
 import { EMPTY_AGENT_FILE } from '../../doors/recipe.ts'
 import type { Id } from '../../index.ts'
+import type { LegateClient } from '../../server/client/index.ts'
 import { type Call, CliError, EXIT, isSet, listOption, textOption } from '../command/command.ts'
 import { legate } from '../command/next-command.ts'
 import { callGrant } from '../definition/call-grant.ts'

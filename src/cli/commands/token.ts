@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs'
-import { parseJson } from '../../base/json.ts'
+import { parseJson } from '../../core/base/json.ts'
 import { checkPrincipal, SCOPES, type Scope, type TokenInfo } from '../../doors/grant.ts'
 import type { Json, Principal } from '../../index.ts'
 import { type Call, CliError, EXIT, isSet, listOption, textOption } from '../command/command.ts'

@@ -1,4 +1,4 @@
-import { parseJson } from '../../base/json.ts'
+import { parseJson } from '../../core/base/json.ts'
 import { findModel } from '../../doors/models.ts'
 import { type AgentFile, modelOf, type RecipeParameter } from '../../doors/recipe.ts'
 import { missingSecrets } from '../../doors/tools.ts'

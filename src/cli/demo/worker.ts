@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { createRuntime } from '../../index.ts'
-import { sqliteStore } from '../../store/sqlite/index.ts'
+import { sqliteStore } from '../../stores/sqlite/index.ts'
 import { demoAgents, packageRoot, QUESTION } from './agents.ts'
 import { noteIn } from './view.ts'
 

@@ -1,13 +1,6 @@
 // A server as a desk: see `desk.ts`. Everything goes through the API, as whoever the token stands for.
 
 import {
-  ClientError,
-  type ConversationClient,
-  type LegateClient,
-  type Page,
-  type QueryValues,
-} from '../../client/index.ts'
-import {
   type AuditOptions,
   type AuditReport,
   type ImportOptions,
@@ -31,6 +24,13 @@ import type {
   RunOutcome,
   SettleWord,
 } from '../../index.ts'
+import {
+  ClientError,
+  type ConversationClient,
+  type LegateClient,
+  type Page,
+  type QueryValues,
+} from '../../server/client/index.ts'
 import { CliError, EXIT } from '../command/command.ts'
 import { oneLine } from '../terminal/clean.ts'
 import type { Desk, DeskConversation, DeskRun } from './desk.ts'

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import type { LegateClient } from '../../client/index.ts'
-import { ClientError } from '../../client/index.ts'
+import type { LegateClient } from '../../server/client/index.ts'
+import { ClientError } from '../../server/client/index.ts'
 import { RemoteRows } from './remote-rows.ts'
 
 const rootId = '01a1de88-4321-79ec-b083-0809287dc468'

@@ -4,10 +4,10 @@
 // - What was read is used again for a second at most, and not after this desk has changed something.
 
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { LegateClient, QueryValues } from '../../client/index.ts'
-import { ClientError } from '../../client/index.ts'
 import type { FoundIds, Tombstone, TreeData, TreeEvents, TreeReader, Turn } from '../../doors/rows.ts'
 import type { Id } from '../../index.ts'
+import type { LegateClient, QueryValues } from '../../server/client/index.ts'
+import { ClientError } from '../../server/client/index.ts'
 import { note } from '../terminal/output.ts'
 import type { DeskArchive, DeskRows, DeskTree } from './desk.ts'
 import { TreeCopy } from './tree-copy.ts'

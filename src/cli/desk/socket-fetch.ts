@@ -1,6 +1,6 @@
 import { request } from 'node:http'
 import { Readable } from 'node:stream'
-import type { ConnectOptions } from '../../client/index.ts'
+import type { ConnectOptions } from '../../server/client/index.ts'
 
 /** Sends requests to a server that listens on a Unix socket, as `fetch` does. */
 export function socketFetch(socketPath: string): NonNullable<ConnectOptions['fetch']> {

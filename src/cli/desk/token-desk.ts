@@ -1,6 +1,6 @@
-import type { LegateClient } from '../../client/index.ts'
 import type { MadeToken, RevokedTokens, TokenInfo } from '../../doors/grant.ts'
 import type { Principal, Runtime } from '../../index.ts'
+import type { LegateClient } from '../../server/client/index.ts'
 import { LOCAL_PRINCIPAL, Tokens } from '../../server/index.ts'
 import { CliError, EXIT } from '../command/command.ts'
 import { legate } from '../command/next-command.ts'

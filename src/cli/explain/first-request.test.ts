@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { DEFAULT_LIMITS } from '../../graph/limits.ts'
+import { DEFAULT_LIMITS } from '../../core/graph/limits.ts'
 import { costBound } from './first-request.ts'
 
 test('beside the most that a run may cost stands what a short run costs', () => {

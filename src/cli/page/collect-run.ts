@@ -1,9 +1,9 @@
 // Everything that the inspector asks a server about one tree, asked beforehand: the answers of a file that needs no server.
 
+import { memoryStore } from '../../core/store/memory/index.ts'
 import { look } from '../../doors/rows.ts'
 import { createRuntime, type Id, type Runtime } from '../../index.ts'
 import { handler, LOCAL_PRINCIPAL } from '../../server/index.ts'
-import { memoryStore } from '../../store/memory/index.ts'
 
 /** A tree as the page reads it. */
 export interface CollectedRun {

@@ -5,7 +5,7 @@ import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import path from 'node:path'
 import { gunzipSync } from 'node:zlib'
-import { parseJson } from '../../base/json.ts'
+import { parseJson } from '../../core/base/json.ts'
 import { CliError } from '../command/command.ts'
 import type { CollectedRun } from './collect-run.ts'
 

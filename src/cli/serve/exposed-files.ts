@@ -1,5 +1,5 @@
 import { sep } from 'node:path'
-import { DATABASE_ENDINGS } from '../../base/system/own-files.ts'
+import { DATABASE_ENDINGS } from '../../core/base/system/own-files.ts'
 import type { FileDomain } from '../../doors/tools.ts'
 import { relativePath } from '../definition/notices.ts'
 import { oneLine } from '../terminal/clean.ts'

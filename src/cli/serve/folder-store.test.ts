@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { memoryStore } from '../../store/memory/index.ts'
-import type { WakeTaker } from '../../store/store.ts'
+import { memoryStore } from '../../core/store/memory/index.ts'
+import type { WakeTaker } from '../../core/store/store.ts'
 import { wakesHere } from './folder-store.ts'
 
 test('a wake of a tree that belongs to another folder is left to others', async () => {

@@ -1,6 +1,6 @@
 import { look } from '../../doors/rows.ts'
 import type { Id, Store } from '../../index.ts'
-import { SESSION_FOLDER } from '../../surfaces/acp/index.ts'
+import { SESSION_FOLDER } from '../../server/protocols/acp/index.ts'
 import { codeOf, folderOf } from '../watch/words.ts'
 
 /** The number of rows read where some of them belong elsewhere. */

@@ -1,5 +1,5 @@
 import { readDefinition } from '../../doors/recipe.ts'
-import { type McpPrompt, recipePrompt } from '../../surfaces/mcp/index.ts'
+import { type McpPrompt, recipePrompt } from '../../server/protocols/mcp/index.ts'
 import type { Call } from '../command/command.ts'
 import { missingOf } from '../definition/input.ts'
 import { definitionFile } from '../definition/load.ts'

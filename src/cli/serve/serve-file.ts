@@ -17,12 +17,12 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
-import { parseJson } from '../../base/json.ts'
-import { isLoopback } from '../../base/loopback.ts'
-import { ownFile } from '../../base/system/own-files.ts'
-import { stateFolder } from '../../base/system/user-folders.ts'
-import { isPostgresUrl } from '../../store/postgres/index.ts'
-import { isProvenAlive, type ProcessProof, proveSelf } from '../../store/process-proof.ts'
+import { parseJson } from '../../core/base/json.ts'
+import { isLoopback } from '../../core/base/loopback.ts'
+import { ownFile } from '../../core/base/system/own-files.ts'
+import { stateFolder } from '../../core/base/system/user-folders.ts'
+import { isProvenAlive, type ProcessProof, proveSelf } from '../../core/store/process-proof.ts'
+import { isPostgresUrl } from '../../stores/postgres/index.ts'
 import type { Call } from '../command/command.ts'
 
 /** A server that runs on this machine. */

@@ -5,7 +5,7 @@
 // Must stay true:
 //   - A command does not know which of the two it works on, and names one of them at most.
 
-import { ClientError, connect, type LegateClient } from '../../client/index.ts'
+import { ClientError, connect, type LegateClient } from '../../server/client/index.ts'
 import { type Call, CliError, EXIT, textOption } from '../command/command.ts'
 import { withPlaces } from '../command/next-command.ts'
 import type { Desk } from '../desk/desk.ts'

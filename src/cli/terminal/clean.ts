@@ -9,7 +9,7 @@
 
 /// <reference lib="es2024.string" />
 
-import { visible, visibleProse } from '../../base/text.ts'
+import { visible, visibleProse } from '../../core/base/text.ts'
 import { wrap } from './width.ts'
 
 /** Makes one line of a text from a model, a tool or a store: control characters become visible, and none is dropped. */

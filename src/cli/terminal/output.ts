@@ -8,7 +8,7 @@
 //   - The process ends after its output is written, and ends quietly when nobody reads it any more.
 
 import { once } from 'node:events'
-import { visible } from '../../base/text.ts'
+import { visible } from '../../core/base/text.ts'
 import { EXIT } from '../command/command.ts'
 import { columnsOf, printable } from './clean.ts'
 

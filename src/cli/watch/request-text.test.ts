@@ -2,8 +2,8 @@ import { mkdtempSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { describe, expect, test } from 'vitest'
+import { programRequest, requestText } from '../../core/grant/request.ts'
 import { type Node, wantedText } from '../../doors/rows.ts'
-import { programRequest, requestText } from '../../grant/request.ts'
 import { describeCall, describeWholeCall, questionLines, requestLines } from './request-text.ts'
 
 const node = (more: object) => ({ kind: 'agent_message', input: {}, metadata: {}, ...more }) as unknown as Node

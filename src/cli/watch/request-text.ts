@@ -1,6 +1,6 @@
 import { closeSync, constants, fstatSync, openSync, readSync, realpathSync } from 'node:fs'
 import path from 'node:path'
-import { isOwnPath } from '../../base/system/own-files.ts'
+import { isOwnPath } from '../../core/base/system/own-files.ts'
 import { callText, type Node, seenOf, wantedText } from '../../doors/rows.ts'
 import type { Id, Json, PendingApproval, PendingQuestion } from '../../index.ts'
 import { legate } from '../command/next-command.ts'

@@ -1,6 +1,8 @@
 // A run and what it delegated, for people: made from the state that `reduceTree` of `legate/client` makes of its events.
 
-import { parseJson } from '../../base/json.ts'
+import { parseJson } from '../../core/base/json.ts'
+import type { RunTree } from '../../doors/rows.ts'
+import type { Id, Json, RunEvent } from '../../index.ts'
 import {
   emptyTree,
   nodeOf,
@@ -10,9 +12,7 @@ import {
   type TreeNode,
   type TreeState,
   usagesOf,
-} from '../../client/index.ts'
-import type { RunTree } from '../../doors/rows.ts'
-import type { Id, Json, RunEvent } from '../../index.ts'
+} from '../../server/client/index.ts'
 import { oneLine } from '../terminal/clean.ts'
 import { spendOf, type TokenCost, wordsOf } from './words.ts'
 

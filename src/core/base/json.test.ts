@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { watchWork } from '../../test/support/pace.ts'
+import { watchWork } from '../../../test/support/pace.ts'
 import { canonicalJson, type Json, parseJson, parseOwnJson, sizeOf, toJson, truncateUtf8 } from './json.ts'
 
 const anyJson = fc.jsonValue({ maxDepth: 6, stringUnit: 'binary' }) as fc.Arbitrary<Json>

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
+import { engineRow } from '../../testing/conformance/store-rows.ts'
 import type { EngineRow } from '../graph/commit.ts'
-import { engineRow } from '../testing/conformance/store-rows.ts'
 import { Crew } from './crew.ts'
 
 const NOW = 1_000

@@ -1,4 +1,4 @@
-// Made from graph/rows.ts: npx vitest run src/graph/rows.test.ts -u
+// Made from graph/rows.ts: npx vitest run src/core/graph/rows.test.ts -u
 import type { Own } from '../base/keep-shape.ts'
 import { NO_USAGE } from './content.ts'
 import { DEFAULT_LIMITS, EMPTY_ACCOUNT } from './limits.ts'

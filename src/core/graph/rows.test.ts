@@ -14,7 +14,7 @@ const TABLES = {
 /** Constants are compared by identity, so they are written by their names. */
 const CONSTANTS = { NO_USAGE, DEFAULT_LIMITS, EMPTY_ACCOUNT } as const
 
-const MADE = '// Made from graph/rows.ts: npx vitest run src/graph/rows.test.ts -u'
+const MADE = '// Made from graph/rows.ts: npx vitest run src/core/graph/rows.test.ts -u'
 
 test('the copies of rows are made from the columns', async () => {
   const copies = tables().map(([row, columns]) => copyOf(row, Object.keys(columns)))

@@ -11,7 +11,7 @@
 //   - Everything a run needs to continue is in its rows, so any process can continue it after a crash (I3, I5).
 //   - Columns stand in the order of the fields in the text of a row, which is hashed: a new column goes to the end of its list.
 //
-// To add a column: a line in the interface, a line in the columns below it, then `npx vitest run src/graph/rows.test.ts -u`.
+// To add a column: a line in the interface, a line in the columns below it, then `npx vitest run src/core/graph/rows.test.ts -u`.
 
 import type { Json } from '../base/json.ts'
 import type { Columns } from '../base/keep-shape.ts'

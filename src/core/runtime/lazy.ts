@@ -9,13 +9,13 @@ import { planRestart, planSay } from '../rules/turn/say.ts'
 import type { Ledger } from '../store/ledger.ts'
 import { SourcePool, type SourcePoolParts } from '../tool/source-pool.ts'
 
+export { inlineCore, makeCore } from '../../recipes/run/inline-core.ts'
 // The code that runs nodes, and the rules of a run. A runtime loads it when it starts: a program that only defines agents or reads
 // rows does without it.
 export { keeperOf } from '../agent/hooks/node-run.ts'
 export { runStep } from '../agent/step/step.ts'
 export { requireDay } from '../agent/step/within-day.ts'
 export { runTask } from '../delegation/run/task.ts'
-export { inlineCore, makeCore } from '../recipe/run/inline-core.ts'
 export { planOutsideResult, planReply } from '../rules/delegation/question.ts'
 export { withCharges } from '../rules/settle/charges.ts'
 export { endTurns } from '../rules/settle/end-turns.ts'

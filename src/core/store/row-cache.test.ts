@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { commitOf, conversationRow, nodeRow, placeIn, turnRow } from '../testing/conformance/store-rows.ts'
+import { commitOf, conversationRow, nodeRow, placeIn, turnRow } from '../../testing/conformance/store-rows.ts'
 import { RowCache } from './row-cache.ts'
 
 test('a new turn is cached with its nodes, also in a lane whose turns nobody has read', () => {

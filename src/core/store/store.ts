@@ -1,8 +1,8 @@
 // The Store port: where graphs are kept.
 //
 // Owns:      the interface that every store implements, and the errors with which all of them refuse a commit.
-// Called by: the ledger commits; runtime, engine and conversation read. `store/memory`, `store/sqlite` and `store/json`
-//            implement it; `storeConformance` of legate/testing checks an implementation.
+// Called by: the ledger commits; runtime, engine and conversation read. `store/memory`, and `sqlite`, `postgres` and `json` of
+//            `stores`, implement it; `storeConformance` of legate/testing checks an implementation.
 // Must stay true:
 //   - A store knows rows, not rules: it checks versions, keys and edges, and nothing about agents.
 //   - A commit is applied whole or refused, and is acknowledged only when it would survive what the store promises (I3).

@@ -7,11 +7,11 @@
 // - `null` means "not said" and differs from an empty list, which means "none".
 // - `grant` only narrows what host and runtime allow.
 
-import type { Json } from '../../base/json.ts'
-import type { JsonSchema } from '../../base/schema/schema.ts'
-import type { Budget } from '../../grant/budget.ts'
-import type { Grant } from '../../grant/grant.ts'
-import type { ModelSettings } from '../../model/model.ts'
+import type { Json } from '../../core/base/json.ts'
+import type { JsonSchema } from '../../core/base/schema/schema.ts'
+import type { Budget } from '../../core/grant/budget.ts'
+import type { Grant } from '../../core/grant/grant.ts'
+import type { ModelSettings } from '../../core/model/model.ts'
 import type { Notice } from '../text/notice.ts'
 import type { FileHook } from './file-hook.ts'
 import type { ExtensionConfig, RecipeParameter, RetryConfig, SubRecipe } from './recipe.ts'

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { explain } from '../../grant/decide.ts'
-import { narrowingLayer } from '../../grant/grant.ts'
+import { explain } from '../../core/grant/decide.ts'
+import { narrowingLayer } from '../../core/grant/grant.ts'
 import { combineGrants } from './draft.ts'
 
 function verdict(grant: Parameters<typeof combineGrants>[0], request: string): string {

@@ -8,14 +8,14 @@
 //   - A misspelt restriction counts as the strictest one (`strictest`), with a warning.
 //   - Every key that nobody read is kept among the properties, and reported unless it is for people only.
 
-import { messageOf } from '../../base/error.ts'
-import type { Json } from '../../base/json.ts'
-import type { JsonSchema } from '../../base/schema/schema.ts'
-import { type Budget, checkBudget, smallerBudget } from '../../grant/budget.ts'
-import { checkGrant, EVERYTHING, type Grant } from '../../grant/grant.ts'
-import { covers, mayMeet } from '../../grant/lint.ts'
-import type { ModelSettings } from '../../model/model.ts'
-import { sourceName } from '../../tool/source.ts'
+import { messageOf } from '../../core/base/error.ts'
+import type { Json } from '../../core/base/json.ts'
+import type { JsonSchema } from '../../core/base/schema/schema.ts'
+import { type Budget, checkBudget, smallerBudget } from '../../core/grant/budget.ts'
+import { checkGrant, EVERYTHING, type Grant } from '../../core/grant/grant.ts'
+import { covers, mayMeet } from '../../core/grant/lint.ts'
+import type { ModelSettings } from '../../core/model/model.ts'
+import { sourceName } from '../../core/tool/source.ts'
 import { type Fields, ownValue } from '../text/fields.ts'
 import type { NoticeReport } from '../text/notice.ts'
 import { jsonOf } from '../text/tree.ts'

@@ -1,4 +1,4 @@
-import { programOf } from '../../tools/shell-tool.ts'
+import { programOf } from '../../core/tools/shell-tool.ts'
 
 /** A program that looks at calls, results or the end of an agent. Plain data, kept with the agent. */
 export interface FileHook {

@@ -5,8 +5,8 @@
 //   - A hook is a guard. One that is not understood is a demand that is not met: the file is not started.
 //   - A hook runs at least as often as its file says: a matcher that is a plain name matches whole names, as there.
 
-import type { Json } from '../../base/json.ts'
-import { programRequest } from '../../grant/request.ts'
+import type { Json } from '../../core/base/json.ts'
+import { programRequest } from '../../core/grant/request.ts'
 import { entryOf, isAbsent, type TextMap, type TextTree } from '../text/tree.ts'
 import type { AgentFileDraft } from './draft.ts'
 import { type FileHook, HOOK_EVENTS, type HookEvent, PLAIN_MATCHER, wordsOfHook } from './file-hook.ts'

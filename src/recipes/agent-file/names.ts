@@ -1,12 +1,12 @@
 import path from 'node:path'
-import { nearest } from '../../base/options.ts'
+import { nearest } from '../../core/base/options.ts'
 import {
   defaultModelOf,
   fullModelName,
   isNoModel,
   providerTrouble,
   resolveAlias,
-} from '../../model/named/model-names.ts'
+} from '../../core/model/named/model-names.ts'
 import { refuse } from '../text/notice.ts'
 import type { TextEntry, TextMap } from '../text/tree.ts'
 import type { AgentFile } from './agent-file.ts'

@@ -1,6 +1,6 @@
-import type { Json } from '../../base/json.ts'
-import { checkGrant, EVERYTHING, type Grant } from '../../grant/grant.ts'
-import { meantPath, readRule, splitRule } from '../../grant/rule.ts'
+import type { Json } from '../../core/base/json.ts'
+import { checkGrant, EVERYTHING, type Grant } from '../../core/grant/grant.ts'
+import { meantPath, readRule, splitRule } from '../../core/grant/rule.ts'
 
 const WORKSPACE = '/workspace'
 

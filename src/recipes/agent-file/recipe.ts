@@ -7,10 +7,10 @@
 // - Texts stay as written until `load-recipe` has rendered their templates.
 // - Files that a recipe names stay inside the folder of the recipe that a person runs.
 
-import type { Json } from '../../base/json.ts'
-import type { JsonSchema } from '../../base/schema/schema.ts'
-import type { Budget } from '../../grant/budget.ts'
-import type { Grant } from '../../grant/grant.ts'
+import type { Json } from '../../core/base/json.ts'
+import type { JsonSchema } from '../../core/base/schema/schema.ts'
+import type { Budget } from '../../core/grant/budget.ts'
+import type { Grant } from '../../core/grant/grant.ts'
 import type { Notice } from '../text/notice.ts'
 
 /** A checked recipe. Plain data. */

@@ -11,8 +11,8 @@
 //   - A limit in brackets holds for all tools with the same effect: beside `Read(src/**)`, `Grep` finds nothing elsewhere.
 //   - Every guess is reported with its line.
 
-import { nearest } from '../../base/options.ts'
-import { matchName } from '../../grant/match.ts'
+import { nearest } from '../../core/base/options.ts'
+import { matchName } from '../../core/grant/match.ts'
 import { ownValue } from '../text/fields.ts'
 import type { NoticeReport } from '../text/notice.ts'
 import type { TextTree } from '../text/tree.ts'

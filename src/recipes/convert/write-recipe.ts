@@ -1,5 +1,5 @@
 import path from 'node:path'
-import type { Json } from '../../base/json.ts'
+import type { Json } from '../../core/base/json.ts'
 import type { ExtensionConfig, Recipe, RecipeParameter } from '../agent-file/recipe.ts'
 import { ownValue } from '../text/fields.ts'
 import { writeYaml } from '../text/yaml.ts'

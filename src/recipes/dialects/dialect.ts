@@ -8,7 +8,7 @@
 // - `read` never makes an agent stronger than its own program would: an unknown restriction becomes the strictest one.
 // - `write` may lose something, but it never allows more; `convert` reads the text again and reports each loss.
 
-import type { Json } from '../../base/json.ts'
+import type { Json } from '../../core/base/json.ts'
 import type { AgentFileWriter, ModelNaming } from '../agent-file/agent-file-writer.ts'
 import type { AgentFileDraft } from '../agent-file/draft.ts'
 import type { Spelling } from '../agent-file/mcp-servers.ts'

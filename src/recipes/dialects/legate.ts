@@ -1,4 +1,4 @@
-import type { Json } from '../../base/json.ts'
+import type { Json } from '../../core/base/json.ts'
 import { readHooks, writtenHooks } from '../agent-file/hooks.ts'
 import { nameByPath } from '../agent-file/names.ts'
 import { OUR_TOOLS } from '../agent-file/tool-words.ts'

@@ -1,7 +1,7 @@
 import path from 'node:path'
-import { DefinitionError, messageOf } from '../../base/error.ts'
-import { toJson } from '../../base/json.ts'
-import { type OptionRules, oneOf, readOptions, text } from '../../base/options.ts'
+import { DefinitionError, messageOf } from '../../core/base/error.ts'
+import { toJson } from '../../core/base/json.ts'
+import { type OptionRules, oneOf, readOptions, text } from '../../core/base/options.ts'
 import type { AgentFile } from '../agent-file/agent-file.ts'
 import { AgentFileDraft } from '../agent-file/draft.ts'
 import { correctKeys } from '../agent-file/names.ts'
@@ -90,7 +90,7 @@ async function checkSchemas(agent: AgentFile, fields: Fields, report: NoticeRepo
   for (const key of ['input', 'output'] as const) {
     const schema = agent[key]
     if (schema === null) continue
-    const { schemaProblem } = await import('../../base/schema/schema-problem.ts')
+    const { schemaProblem } = await import('../../core/base/schema/schema-problem.ts')
     const why = await schemaProblem(schema)
     if (why === undefined) continue
     const message = `\`${key}\` is no JSON Schema that can be used: ${why}`

@@ -6,8 +6,8 @@
 // - In both the last match wins, and here order does not matter: what rules cannot say becomes stricter, with a warning.
 // - A rule that is not understood forbids more than it says, and allows nothing.
 
-import { nearest } from '../../base/options.ts'
-import { matchName } from '../../grant/match.ts'
+import { nearest } from '../../core/base/options.ts'
+import { matchName } from '../../core/grant/match.ts'
 import type { AgentFileDraft } from '../agent-file/draft.ts'
 import { correctKeys } from '../agent-file/names.ts'
 import {

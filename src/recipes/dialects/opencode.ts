@@ -1,4 +1,4 @@
-import { isRecord, type Json } from '../../base/json.ts'
+import { isRecord, type Json } from '../../core/base/json.ts'
 import type { AgentFileWriter } from '../agent-file/agent-file-writer.ts'
 import type { AgentFileDraft } from '../agent-file/draft.ts'
 import { nameBelowAgents, nameByPath } from '../agent-file/names.ts'

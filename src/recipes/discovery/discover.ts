@@ -10,8 +10,8 @@
 
 import path from 'node:path'
 import { setImmediate } from 'node:timers/promises'
-import { trimEnd } from '../../base/text.ts'
-import { matchName } from '../../grant/match.ts'
+import { trimEnd } from '../../core/base/text.ts'
+import { matchName } from '../../core/grant/match.ts'
 import type { AgentFile } from '../agent-file/agent-file.ts'
 import type { SubRecipe } from '../agent-file/recipe.ts'
 import { parseAgentFile } from '../dialects/load-agent-file.ts'

@@ -1,6 +1,6 @@
 import path from 'node:path'
-import { readOptions } from '../../base/options.ts'
-import { smallerBudget } from '../../grant/budget.ts'
+import { readOptions } from '../../core/base/options.ts'
+import { smallerBudget } from '../../core/grant/budget.ts'
 import { type AgentFile, EMPTY_AGENT_FILE, type UnmetDemand } from '../agent-file/agent-file.ts'
 import { loadAgentFile } from '../dialects/load-agent-file.ts'
 import {

@@ -1,4 +1,4 @@
-import { type OptionRules, readOptions, record, text } from '../../base/options.ts'
+import { type OptionRules, readOptions, record, text } from '../../core/base/options.ts'
 
 export interface DiscoveryOptions {
   /** A folder of the project. Default: the current one. Folders above it count, up to the root of the repository. */

@@ -1,8 +1,8 @@
 import { type Dirent, existsSync, readdirSync, realpathSync, type Stats, statSync } from 'node:fs'
 import { homedir } from 'node:os'
 import path from 'node:path'
-import { isOwnName, isOwnPath } from '../../base/system/own-files.ts'
-import { isInside } from '../../files/text-file.ts'
+import { isOwnName, isOwnPath } from '../../core/base/system/own-files.ts'
+import { isInside } from '../../core/files/text-file.ts'
 import { AGENT_DIALECTS } from '../dialects/index.ts'
 import { checkDiscovery, type DiscoveryOptions } from './options.ts'
 

@@ -1,6 +1,6 @@
 import path from 'node:path'
-import { code, type OptionRules, readOptions, text } from '../../base/options.ts'
-import type { Keeper } from '../../files/files.ts'
+import { code, type OptionRules, readOptions, text } from '../../core/base/options.ts'
+import type { Keeper } from '../../core/files/files.ts'
 import type { AgentFile } from '../agent-file/agent-file.ts'
 import { agentDialect } from '../dialects/index.ts'
 import { type Notice, noticesOf } from '../text/notice.ts'

@@ -1,6 +1,6 @@
 import path from 'node:path'
-import { InputError } from '../../base/error.ts'
-import type { Keeper } from '../../files/files.ts'
+import { InputError } from '../../core/base/error.ts'
+import type { Keeper } from '../../core/files/files.ts'
 import type { AgentFile } from '../agent-file/agent-file.ts'
 import { readFrontMatter } from '../dialects/load-agent-file.ts'
 import { Fields } from '../text/fields.ts'

@@ -1,7 +1,7 @@
 import path from 'node:path'
-import { code, type OptionRules, oneOf, orJust, readOptions, record, text } from '../../base/options.ts'
-import { shownWords } from '../../base/secrets/command-secrets.ts'
-import { matchName } from '../../grant/match.ts'
+import { code, type OptionRules, oneOf, orJust, readOptions, record, text } from '../../core/base/options.ts'
+import { shownWords } from '../../core/base/secrets/command-secrets.ts'
+import { matchName } from '../../core/grant/match.ts'
 import {
   absentSource,
   limitedSource,
@@ -10,8 +10,8 @@ import {
   type SourceScope,
   sourceName,
   type ToolSource,
-} from '../../tool/source.ts'
-import { serverOf, serverSource } from '../../tools/mcp/mcp-server.ts'
+} from '../../core/tool/source.ts'
+import { serverOf, serverSource } from '../../core/tools/mcp/mcp-server.ts'
 import type { AgentFile } from '../agent-file/agent-file.ts'
 import type { ExtensionConfig, HttpExtension, NamedExtension, StdioExtension } from '../agent-file/recipe.ts'
 import type { Notice } from '../text/notice.ts'

@@ -1,6 +1,6 @@
-import type { JsonSchema } from '../../base/schema/schema.ts'
-import type { Keeper } from '../../files/files.ts'
-import { type Tool, type ToolContext, tool } from '../../tool/tool.ts'
+import type { JsonSchema } from '../../core/base/schema/schema.ts'
+import type { Keeper } from '../../core/files/files.ts'
+import { type Tool, type ToolContext, tool } from '../../core/tool/tool.ts'
 import { checkDiscovery, type DiscoveryOptions } from '../discovery/options.ts'
 import type { Skill } from '../discovery/skills.ts'
 

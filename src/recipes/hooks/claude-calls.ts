@@ -4,10 +4,10 @@
 //   - A call that does several things there is several calls: a guard sees each of them.
 //   - What a hook changes is read back into the very arguments that are then decided.
 
-import type { Json } from '../../base/json.ts'
-import { isRecord } from '../../base/json.ts'
-import { quoteWords } from '../../grant/words.ts'
-import { workspacePath } from '../../tools/workspace-paths.ts'
+import type { Json } from '../../core/base/json.ts'
+import { isRecord } from '../../core/base/json.ts'
+import { quoteWords } from '../../core/grant/words.ts'
+import { workspacePath } from '../../core/tools/workspace-paths.ts'
 
 /** A call as a hook sees it. */
 export interface ClaudeCall {

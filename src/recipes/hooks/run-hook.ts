@@ -4,14 +4,14 @@
 //   - A hook is a program like any other: decided by the layers, started by the one function that starts programs (I11).
 //   - A hook takes away and never adds. One that cannot start, takes too long, crashes or is not understood has said no.
 
-import { type NodeRun, ownFolderOf } from '../../agent/hooks/node-run.ts'
-import { messageOf } from '../../base/error.ts'
-import { isRecord, type Json, parseJson } from '../../base/json.ts'
-import { type ProgramRequest, programRequest, requestText } from '../../grant/request.ts'
-import { plainEnvironment } from '../../tool/environment.ts'
-import type { PendingPermission } from '../../tool/invoke.ts'
-import { permit, type Requester } from '../../tool/permit.ts'
-import { type ProcessResult, runProgram } from '../../tool/run-process.ts'
+import { type NodeRun, ownFolderOf } from '../../core/agent/hooks/node-run.ts'
+import { messageOf } from '../../core/base/error.ts'
+import { isRecord, type Json, parseJson } from '../../core/base/json.ts'
+import { type ProgramRequest, programRequest, requestText } from '../../core/grant/request.ts'
+import { plainEnvironment } from '../../core/tool/environment.ts'
+import type { PendingPermission } from '../../core/tool/invoke.ts'
+import { permit, type Requester } from '../../core/tool/permit.ts'
+import { type ProcessResult, runProgram } from '../../core/tool/run-process.ts'
 import { type FileHook, wordsOfHook } from '../agent-file/file-hook.ts'
 
 /** Where hooks run. `folder` is part of what is decided, where a model chose the folder. */

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import type { Json } from '../../base/json.ts'
-import { EVERYTHING, type Grant } from '../../grant/grant.ts'
+import type { Json } from '../../core/base/json.ts'
+import { EVERYTHING, type Grant } from '../../core/grant/grant.ts'
 import { readInline } from './inline-agent.ts'
 
 const OLD = ['tool:*', 'agent:*', 'model:*', 'file.*:**', 'exec:*', 'net:*']

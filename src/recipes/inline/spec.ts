@@ -1,6 +1,6 @@
-import { EVERYTHING, type Grant } from '../../grant/grant.ts'
-import type { Tool } from '../../tool/tool.ts'
-import type { MemoryToolsOptions } from '../../tools/memory-tools.ts'
+import { EVERYTHING, type Grant } from '../../core/grant/grant.ts'
+import type { Tool } from '../../core/tool/tool.ts'
+import type { MemoryToolsOptions } from '../../core/tools/memory-tools.ts'
 import type { SubRecipe } from '../agent-file/recipe.ts'
 
 /** The styles of the tools: Aster's `subagent`, goose's `delegate` with `load`, or `Agent`. */

@@ -1,5 +1,5 @@
-import type { Block } from '../../graph/content.ts'
-import { errorEnd, type ToolEnd } from '../../tool/result.ts'
+import type { Block } from '../../core/graph/content.ts'
+import { errorEnd, type ToolEnd } from '../../core/tool/result.ts'
 import type { Surface } from '../inline/spec.ts'
 
 /** Reads the arguments of a call field by field. A wrong type is refused; null counts as absent. */

@@ -1,11 +1,17 @@
-import type { AgentCore } from '../../agent/definition/agent.ts'
-import type { NodeRun } from '../../agent/hooks/node-run.ts'
-import { messageOf } from '../../base/error.ts'
-import { EVERYTHING } from '../../grant/grant.ts'
-import type { Block, Content } from '../../graph/content.ts'
-import type { ModelSettings } from '../../model/model.ts'
-import { aliasOf, defaultModelOf, fullModelName, isNoModel, providerTrouble } from '../../model/named/model-names.ts'
-import { sourceName } from '../../tool/source.ts'
+import type { AgentCore } from '../../core/agent/definition/agent.ts'
+import type { NodeRun } from '../../core/agent/hooks/node-run.ts'
+import { messageOf } from '../../core/base/error.ts'
+import { EVERYTHING } from '../../core/grant/grant.ts'
+import type { Block, Content } from '../../core/graph/content.ts'
+import type { ModelSettings } from '../../core/model/model.ts'
+import {
+  aliasOf,
+  defaultModelOf,
+  fullModelName,
+  isNoModel,
+  providerTrouble,
+} from '../../core/model/named/model-names.ts'
+import { sourceName } from '../../core/tool/source.ts'
 import { type AgentFile, filesOfDefinition } from '../agent-file/agent-file.ts'
 import { safeName } from '../agent-file/names.ts'
 import { withMemory } from '../extension/extension-sources.ts'

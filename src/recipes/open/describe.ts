@@ -1,5 +1,5 @@
 import { statSync } from 'node:fs'
-import type { Keeper } from '../../files/files.ts'
+import type { Keeper } from '../../core/files/files.ts'
 import type { SubRecipe } from '../agent-file/recipe.ts'
 import type { OpenSpec, Surface } from '../inline/spec.ts'
 import { describeRecipe } from '../recipe/load-recipe.ts'

@@ -1,7 +1,7 @@
 import path from 'node:path'
-import type { Tools } from '../../agent/definition/agent.ts'
-import { DefinitionError } from '../../base/error.ts'
-import { nodeFs } from '../../base/node-system.ts'
+import type { Tools } from '../../core/agent/definition/agent.ts'
+import { DefinitionError } from '../../core/base/error.ts'
+import { nodeFs } from '../../core/base/node-system.ts'
 import {
   flag,
   int,
@@ -15,8 +15,8 @@ import {
   readOptions,
   record,
   text,
-} from '../../base/options.ts'
-import { MEMORY_OPTIONS, type MemoryToolsOptions } from '../../tools/memory-tools.ts'
+} from '../../core/base/options.ts'
+import { MEMORY_OPTIONS, type MemoryToolsOptions } from '../../core/tools/memory-tools.ts'
 import type { SubRecipe } from '../agent-file/recipe.ts'
 import { type ChildSettings, MODE_NAMES, type Mode, type OpenSpec, SURFACES, type Surface } from '../inline/spec.ts'
 import { openTools } from './tools.ts'

@@ -1,5 +1,5 @@
 import path from 'node:path'
-import type { Block } from '../../graph/content.ts'
+import type { Block } from '../../core/graph/content.ts'
 import type { ChildSettings, Surface } from '../inline/spec.ts'
 import { Arguments, invalid, readImages } from './arguments.ts'
 

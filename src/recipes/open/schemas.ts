@@ -1,4 +1,4 @@
-import type { JsonSchema } from '../../base/schema/schema.ts'
+import type { JsonSchema } from '../../core/base/schema/schema.ts'
 import type { Surface } from '../inline/spec.ts'
 
 type ShownSchema = JsonSchema & { readonly properties: object }

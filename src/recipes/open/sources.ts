@@ -1,6 +1,6 @@
 import path from 'node:path'
-import { isLegateError } from '../../base/error.ts'
-import type { Keeper } from '../../files/files.ts'
+import { isLegateError } from '../../core/base/error.ts'
+import type { Keeper } from '../../core/files/files.ts'
 import { type AgentFile, EMPTY_AGENT_FILE } from '../agent-file/agent-file.ts'
 import type { SubRecipe } from '../agent-file/recipe.ts'
 import { type Definition, discover } from '../discovery/discover.ts'

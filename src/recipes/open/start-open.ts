@@ -1,21 +1,21 @@
 import { realpath } from 'node:fs/promises'
-import type { AnyAgent } from '../../agent/definition/agent.ts'
-import { filesOf, keeperOf, type NodeRun, writablePath } from '../../agent/hooks/node-run.ts'
-import { isLegateError } from '../../base/error.ts'
-import type { Json } from '../../base/json.ts'
-import type { RowToolEnd } from '../../delegation/background/row-tool.ts'
+import type { AnyAgent } from '../../core/agent/definition/agent.ts'
+import { filesOf, keeperOf, type NodeRun, writablePath } from '../../core/agent/hooks/node-run.ts'
+import { isLegateError } from '../../core/base/error.ts'
+import type { Json } from '../../core/base/json.ts'
+import type { RowToolEnd } from '../../core/delegation/background/row-tool.ts'
 import {
   type BackgroundDelegation,
   type Delegation,
   type Offer,
   type SpawnResult,
   spawn,
-} from '../../delegation/spawn.ts'
-import { textOf } from '../../graph/content.ts'
-import type { Id, NodeOutput } from '../../graph/rows.ts'
-import { type ChildIds, childIds } from '../../rules/delegation/spawn.ts'
-import type { OpenFacts } from '../../rules/turn/fold-open.ts'
-import { workspacePath } from '../../tools/workspace-paths.ts'
+} from '../../core/delegation/spawn.ts'
+import { textOf } from '../../core/graph/content.ts'
+import type { Id, NodeOutput } from '../../core/graph/rows.ts'
+import { type ChildIds, childIds } from '../../core/rules/delegation/spawn.ts'
+import type { OpenFacts } from '../../core/rules/turn/fold-open.ts'
+import { workspacePath } from '../../core/tools/workspace-paths.ts'
 import { filesOfDefinition } from '../agent-file/agent-file.ts'
 import type { OpenSpec, Surface } from '../inline/spec.ts'
 import { invalid, OpenRefusal, refusedCall } from './arguments.ts'

@@ -1,8 +1,8 @@
-import type { NodeRun } from '../../agent/hooks/node-run.ts'
-import { rowTool } from '../../delegation/background/row-tool.ts'
-import { markFacts, type Tool } from '../../tool/tool.ts'
-import type { OfferPlace } from '../../tool/toolkit.ts'
-import { memoryStoreOf } from '../../tools/memory-tools.ts'
+import type { NodeRun } from '../../core/agent/hooks/node-run.ts'
+import { rowTool } from '../../core/delegation/background/row-tool.ts'
+import { markFacts, type Tool } from '../../core/tool/tool.ts'
+import type { OfferPlace } from '../../core/tool/toolkit.ts'
+import { memoryStoreOf } from '../../core/tools/memory-tools.ts'
 import { markOpen, type OpenSpec, type Surface } from '../inline/spec.ts'
 import { AGENT_SCHEMA, DELEGATE_SCHEMA, fixedDescription, LOAD_SCHEMA, SUBAGENT_SCHEMA } from './schemas.ts'
 

@@ -1,6 +1,6 @@
 import path from 'node:path'
-import { code, type OptionRules, oneOf, readOptions, record, text } from '../../base/options.ts'
-import type { Keeper } from '../../files/files.ts'
+import { code, type OptionRules, oneOf, readOptions, record, text } from '../../core/base/options.ts'
+import type { Keeper } from '../../core/files/files.ts'
 import type { Recipe, RecipeDescription } from '../agent-file/recipe.ts'
 import { Fields } from '../text/fields.ts'
 import { type Notice, NoticeReport } from '../text/notice.ts'
@@ -129,7 +129,7 @@ function readUnrendered({ tree, file, isStructural }: RecipeSource, report: Noti
 /** Checks that the response is a valid schema, so that a model is not asked for the impossible. */
 async function checkResponse({ response }: Recipe, report: NoticeReport, line: number | null): Promise<void> {
   if (response === null || JSON.stringify(response).includes('{{')) return
-  const { schemaProblem } = await import('../../base/schema/schema-problem.ts')
+  const { schemaProblem } = await import('../../core/base/schema/schema-problem.ts')
   const why = await schemaProblem(response.jsonSchema)
   if (why === undefined) return
   report.error({ code: 'schema', message: `JSON schema validation failed: ${why}`, line, hint: 'Correct the schema.' })

@@ -1,6 +1,6 @@
 import { homedir } from 'node:os'
 import path from 'node:path'
-import type { JsonSchema } from '../../base/schema/schema.ts'
+import type { JsonSchema } from '../../core/base/schema/schema.ts'
 import { INPUT_TYPES, REQUIREMENTS, type RecipeParameter } from '../agent-file/recipe.ts'
 import type { Fields } from '../text/fields.ts'
 import { type NoticeReport, noticesOf, refuse } from '../text/notice.ts'

@@ -1,6 +1,6 @@
 import path from 'node:path'
-import type { JsonSchema } from '../../base/schema/schema.ts'
-import { isDisallowedVariable } from '../../tool/environment.ts'
+import type { JsonSchema } from '../../core/base/schema/schema.ts'
+import { isDisallowedVariable } from '../../core/tool/environment.ts'
 import { readBudget, readGrant } from '../agent-file/draft.ts'
 import { isServerRestriction, warnSecrets } from '../agent-file/mcp-servers.ts'
 import { closestKey, correctKeys, isRestriction } from '../agent-file/names.ts'

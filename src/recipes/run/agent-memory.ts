@@ -1,7 +1,7 @@
-import type { ExtensionCore } from '../../agent/definition/extension.ts'
-import { sha256 } from '../../base/hash.ts'
-import type { Message, ModelRequest } from '../../model/model.ts'
-import { type MemoryToolsOptions, rememberedBy } from '../../tools/memory-tools.ts'
+import type { ExtensionCore } from '../../core/agent/definition/extension.ts'
+import { sha256 } from '../../core/base/hash.ts'
+import type { Message, ModelRequest } from '../../core/model/model.ts'
+import { type MemoryToolsOptions, rememberedBy } from '../../core/tools/memory-tools.ts'
 import type { InlineAgent } from '../inline/inline-agent.ts'
 
 /** Where an agent whose file asks for a memory keeps it: apart from other agents, and where its file says so from other projects. */

@@ -1,8 +1,8 @@
-import type { Json } from '../../base/json.ts'
-import { type CheckedSchema, describeIssues, type JsonSchema, readSchema } from '../../base/schema/schema.ts'
-import { rowTool } from '../../delegation/background/row-tool.ts'
-import { errorEnd, type ToolEnd } from '../../tool/result.ts'
-import type { Tool } from '../../tool/tool.ts'
+import type { Json } from '../../core/base/json.ts'
+import { type CheckedSchema, describeIssues, type JsonSchema, readSchema } from '../../core/base/schema/schema.ts'
+import { rowTool } from '../../core/delegation/background/row-tool.ts'
+import { errorEnd, type ToolEnd } from '../../core/tool/result.ts'
+import type { Tool } from '../../core/tool/tool.ts'
 
 export const FINAL_OUTPUT = 'recipe__final_output'
 

@@ -1,14 +1,15 @@
-import { defineAgent } from '../../agent/build/definition.ts'
-import { withIdentity } from '../../agent/build/identity.ts'
-import type { AgentCore, AnswerProtocol, GroupCore, RunFacts, Sources } from '../../agent/definition/agent.ts'
-import type { CallGuards } from '../../agent/definition/call-guards.ts'
-import type { FileLayers } from '../../agent/definition/file-layers.ts'
-import type { NodeRun } from '../../agent/hooks/node-run.ts'
-import type { Json } from '../../base/json.ts'
-import { type RowToolEnd, rowTool } from '../../delegation/background/row-tool.ts'
-import { EVERYTHING, type Grant, type Layer, narrowingDelegateLayer, narrowingLayer } from '../../grant/grant.ts'
-import type { Model } from '../../model/model.ts'
-import { markFacts, type Tool } from '../../tool/tool.ts'
+import { defineAgent } from '../../core/agent/build/definition.ts'
+import { withIdentity } from '../../core/agent/build/identity.ts'
+import type { InlineServices } from '../../core/agent/build/inline-code.ts'
+import type { AgentCore, AnswerProtocol, GroupCore, RunFacts, Sources } from '../../core/agent/definition/agent.ts'
+import type { CallGuards } from '../../core/agent/definition/call-guards.ts'
+import type { FileLayers } from '../../core/agent/definition/file-layers.ts'
+import type { NodeRun } from '../../core/agent/hooks/node-run.ts'
+import type { Json } from '../../core/base/json.ts'
+import { type RowToolEnd, rowTool } from '../../core/delegation/background/row-tool.ts'
+import { EVERYTHING, type Grant, type Layer, narrowingDelegateLayer, narrowingLayer } from '../../core/grant/grant.ts'
+import type { Model } from '../../core/model/model.ts'
+import { markFacts, type Tool } from '../../core/tool/tool.ts'
 import type { ToolSelection } from '../agent-file/agent-file.ts'
 import type { FileHook } from '../agent-file/file-hook.ts'
 import type { RetryConfig } from '../agent-file/recipe.ts'
@@ -18,13 +19,6 @@ import { MODES, STOP, SURFACES } from '../inline/spec.ts'
 import { openTools } from '../open/tools.ts'
 import { memoryOf, tellingMemory } from './agent-memory.ts'
 import { CHECK, type CheckPlace, FINAL_OUTPUT, finalOutputTool, finalOutputWords, ON_FAILURE } from './final-output.ts'
-
-/** Everything beside its own data that an agent is built from. */
-export interface InlineServices {
-  /** The host, if the agent takes something over; undefined if this process has no code for one. */
-  readonly host: () => AgentCore | undefined
-  readonly modelNamed: (name: string) => Model
-}
 
 /** Builds the agent that a row holds. */
 export function inlineCore(stored: Json, surroundings: InlineServices): AgentCore | undefined {
@@ -37,12 +31,6 @@ export function inlineCore(stored: Json, surroundings: InlineServices): AgentCor
 /** Builds the agent that a call describes, with what it takes over from its host. */
 export function makeCore(definition: Json, host: AgentCore, modelNamed: (name: string) => Model): AgentCore {
   return buildCore(readInline(definition), host, modelNamed)
-}
-
-/** Builds agents from data. */
-export interface InlineCode {
-  readonly inlineCore: typeof inlineCore
-  readonly makeCore: typeof makeCore
 }
 
 /** Tells whether the agent needs its host's code: a child without its own model must get its host's. */

@@ -12,7 +12,7 @@ import { randomInt } from 'node:crypto'
 import { createRequire } from 'node:module'
 import { Worker } from 'node:worker_threads'
 import type { Environment } from 'minijinja-js'
-import { loadBeside } from '../../base/package/beside.ts'
+import { loadBeside } from '../../core/base/package/beside.ts'
 import { Releaser } from './hold.ts'
 import { Lines, segmentsOf, type Token, tagName, tokensOf } from './tags.ts'
 

@@ -1,6 +1,6 @@
 import path from 'node:path'
-import { isLegateError } from '../../base/error.ts'
-import type { Keeper } from '../../files/files.ts'
+import { isLegateError } from '../../core/base/error.ts'
+import type { Keeper } from '../../core/files/files.ts'
 import { noticesOf, refuse } from '../text/notice.ts'
 import { readText } from '../text/read-text.ts'
 import { Lines, type Segment, segmentsOf, tagName, tokensOf } from './tags.ts'

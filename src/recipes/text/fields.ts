@@ -1,4 +1,4 @@
-import type { Json } from '../../base/json.ts'
+import type { Json } from '../../core/base/json.ts'
 import type { NoticeReport } from './notice.ts'
 import { entryOf, isAbsent, jsonOf, type TextLeaf, type TextMap, type TextTree } from './tree.ts'
 

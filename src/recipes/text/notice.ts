@@ -8,7 +8,7 @@
 // - An `error` refuses the file. Other levels never change whether it can be used.
 // - A hostile file cannot produce more than a bounded number of findings.
 
-import { RecipeError } from '../../base/error.ts'
+import { RecipeError } from '../../core/base/error.ts'
 
 /** A finding about a file. An `error` refuses the file; the other levels only inform. */
 export interface Notice {

@@ -1,5 +1,5 @@
-import type { Keeper } from '../../files/files.ts'
-import { readTextFile, readTextFileNow, TextFileTrouble } from '../../files/text-file.ts'
+import type { Keeper } from '../../core/files/files.ts'
+import { readTextFile, readTextFileNow, TextFileTrouble } from '../../core/files/text-file.ts'
 import { refuse } from './notice.ts'
 
 /** Larger definitions are refused: nobody writes them by hand. */

@@ -1,4 +1,4 @@
-import type { Json } from '../../base/json.ts'
+import type { Json } from '../../core/base/json.ts'
 
 /** A YAML, JSON or TOML text as a tree with line numbers. Leaves keep their source text beside their value. */
 export type TextTree = TextLeaf | TextList | TextMap

@@ -1,6 +1,6 @@
-import { messageOf } from '../../base/error.ts'
-import type { Json } from '../../base/json.ts'
-import { readYaml, YamlTrouble } from '../../base/yaml-tree.ts'
+import { messageOf } from '../../core/base/error.ts'
+import type { Json } from '../../core/base/json.ts'
+import { readYaml, YamlTrouble } from '../../core/base/yaml-tree.ts'
 import type { NoticeParts } from './notice.ts'
 import type { TextTree } from './tree.ts'
 

@@ -1,4 +1,4 @@
-import type { Json } from '../base/json.ts'
+import type { Json } from '../../core/base/json.ts'
 import { readJson } from './read-json.ts'
 
 /** A request that the server refused, or that did not reach it. */

@@ -1,4 +1,4 @@
-import type { RunEvent } from '../graph/event.ts'
+import type { RunEvent } from '../../core/graph/event.ts'
 import { ClientError } from './error.ts'
 import type { Frame } from './frame-reader.ts'
 import { readJson } from './read-json.ts'

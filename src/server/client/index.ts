@@ -1,6 +1,6 @@
 // The door `legate/client`: everything for a page or a program that talks to a server.
 
-export { visible, visibleLines, visibleProse } from '../base/text.ts'
+export { visible, visibleLines, visibleProse } from '../../core/base/text.ts'
 export type {
   Answers,
   ChangeAnswer,

@@ -1,4 +1,4 @@
-import type { Json } from '../base/json.ts'
+import type { Json } from '../../core/base/json.ts'
 
 /** Reads what a server wrote; undefined where it is not JSON. */
 export function readJson(text: string): Json | undefined {

@@ -1,7 +1,7 @@
-import type { Json } from '../base/json.ts'
-import type { Budget } from '../grant/budget.ts'
-import type { Grant } from '../grant/grant.ts'
-import type { Id } from '../graph/rows.ts'
+import type { Json } from '../../core/base/json.ts'
+import type { Budget } from '../../core/grant/budget.ts'
+import type { Grant } from '../../core/grant/grant.ts'
+import type { Id } from '../../core/graph/rows.ts'
 import type { RequestParts } from './transport.ts'
 
 /** How to start a run. */

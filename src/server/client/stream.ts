@@ -5,7 +5,7 @@
 // - It ends with `end`, with 204, or with an answer that another try cannot change; everything else is a reason to come back.
 // - Nobody waits for a connection that says nothing: the server gives a sign of life every 15 s.
 
-import { onAbort } from '../base/abort.ts'
+import { onAbort } from '../../core/base/abort.ts'
 import { ClientError, errorOf } from './error.ts'
 import { type Frame, FrameReader } from './frame-reader.ts'
 import type { QueryValues, ServerRequests } from './transport.ts'

@@ -1,4 +1,4 @@
-import type { Id } from '../graph/rows.ts'
+import type { Id } from '../../core/graph/rows.ts'
 
 /** An event that a webhook can ask for. */
 export type WebhookType =

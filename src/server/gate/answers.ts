@@ -4,9 +4,9 @@
 // - What waits for its turn is made when the turn has come, and holds nothing before.
 // - What is read has a most. A request that did something is answered, however large the answer is.
 
-import { jsonBytes } from '../../base/page/json-bytes.ts'
-import { Problem } from '../problem/problem.ts'
-import type { Answer } from '../table/route.ts'
+import { jsonBytes } from '../../core/base/page/json-bytes.ts'
+import { Problem } from '../http/problem/problem.ts'
+import type { Answer } from '../http/table/route.ts'
 import { Turns } from './turns.ts'
 
 /** An answer and, where it is large, what ends its turn: called when all of it was taken, or nobody takes more. */

@@ -4,9 +4,9 @@
 // - No more than the limit is ever held, whatever a caller announces.
 // - A body that does not come in time is given up, also where the host has no clock for it.
 
-import { parseJson, parseOwnJson } from '../../base/json.ts'
+import { parseJson, parseOwnJson } from '../../core/base/json.ts'
 import type { Json } from '../../index.ts'
-import { Problem } from '../problem/problem.ts'
+import { Problem } from '../http/problem/problem.ts'
 
 export interface BodyLimits {
   readonly maxBytes: number

@@ -6,14 +6,14 @@
 //   - Nothing of the store but the token is read before all checks have passed.
 //   - A refused request has started nothing.
 
-import { hasScope, seesEverything } from '../doors/grant.ts'
-import type { Principal } from '../index.ts'
-import { addressKey, Buckets } from './defence/buckets.ts'
-import { checkHost, checkOrigin, type OriginRules } from './defence/origin.ts'
-import { type Authenticator, bearerOf, type Identity, identify, identityOf } from './identity/authenticator.ts'
-import { Problem, unauthenticated } from './problem/problem.ts'
-import type { Route, ServerLimits } from './table/route.ts'
-import type { Match, Router } from './table/router.ts'
+import { hasScope, seesEverything } from '../../doors/grant.ts'
+import type { Principal } from '../../index.ts'
+import { Problem, unauthenticated } from '../http/problem/problem.ts'
+import type { Route, ServerLimits } from '../http/table/route.ts'
+import type { Match, Router } from '../http/table/router.ts'
+import { type Authenticator, bearerOf, type Identity, identify, identityOf } from '../identity/authenticator.ts'
+import { addressKey, Buckets } from './buckets.ts'
+import { checkHost, checkOrigin, type OriginRules } from './origin.ts'
 
 /** A request and the facts that the host knows of it. */
 export interface Arrival {

@@ -4,7 +4,7 @@
 // - Nothing is ever authorised by an address or a cookie; these checks only keep out what cannot be meant.
 // - No wildcard: an origin is allowed by its exact text, or not at all.
 
-import { Problem } from '../problem/problem.ts'
+import { Problem } from '../http/problem/problem.ts'
 
 export interface OriginRules {
   /** Host names, with or without a port, that the server goes by beside those of this machine. */

@@ -1,4 +1,4 @@
-import { Problem } from '../problem/problem.ts'
+import { Problem } from '../http/problem/problem.ts'
 
 /** Bodies larger than this, and those that do not say how large they are, take turns. */
 const LARGE_BYTES = 100_000

@@ -10,7 +10,7 @@
 //   - Others come in between, however much there is to do.
 
 import { setMaxListeners } from 'node:events'
-import { messageOf } from '../../base/error.ts'
+import { messageOf } from '../../core/base/error.ts'
 import { countedIds, maySee, mayStart } from '../../doors/grant.ts'
 import { look, type TreeChange } from '../../doors/rows.ts'
 import { isLegateError, type Json, type Runtime } from '../../index.ts'

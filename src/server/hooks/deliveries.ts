@@ -6,10 +6,10 @@
 //   - The id of a delivery comes from its event, so the same event never makes two.
 //   - Nobody reads many rows at once: those of an older version hold the message, up to 200 kB each.
 
-import type { WebhookDelivery, WebhookType } from '../../client/index.ts'
 import { maySee, mayStart } from '../../doors/grant.ts'
 import type { Registry, RegistryRow } from '../../doors/rows.ts'
 import { type Json, NotFoundError, type Principal } from '../../index.ts'
+import type { WebhookDelivery, WebhookType } from '../client/index.ts'
 import { isStale } from './lease.ts'
 
 /** A stored delivery. */

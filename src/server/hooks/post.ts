@@ -1,6 +1,6 @@
 import { request as httpRequest, type IncomingMessage, type RequestOptions } from 'node:http'
 import { request as httpsRequest } from 'node:https'
-import { messageOf } from '../../base/error.ts'
+import { messageOf } from '../../core/base/error.ts'
 import { readHookUrl, resolveHook } from './address.ts'
 
 /** A message that is to be posted. */

@@ -6,9 +6,9 @@
 
 import { look } from '../../doors/rows.ts'
 import type { Runtime } from '../../index.ts'
-import { type PushConfig, type PushStore, pushBody } from '../../surfaces/a2a/push.ts'
-import { endState } from '../../surfaces/a2a/task.ts'
 import type { Maker } from '../identity/tokens.ts'
+import { type PushConfig, type PushStore, pushBody } from '../protocols/a2a/push.ts'
+import { endState } from '../protocols/a2a/task.ts'
 import type { Deliveries } from './deliveries.ts'
 import { type HookMessage, messageIdOf, messagesAbout, newDelivery } from './messages.ts'
 import { makeSecret } from './signature.ts'

@@ -9,11 +9,11 @@
 //   - Its secret is shown once.
 
 import { randomBytes } from 'node:crypto'
-import { sha256 } from '../../base/hash.ts'
-import type { MadeWebhook, WebhookDelivery, WebhookInfo, WebhookRequest, WebhookType } from '../../client/index.ts'
+import { sha256 } from '../../core/base/hash.ts'
 import { checkPrincipal, hasScope, isAsWide, looksAfter } from '../../doors/grant.ts'
 import type { Registry, RegistryRow } from '../../doors/rows.ts'
 import { ConflictError, type Json, NotFoundError, type Principal } from '../../index.ts'
+import type { MadeWebhook, WebhookDelivery, WebhookInfo, WebhookRequest, WebhookType } from '../client/index.ts'
 import type { Maker, Tokens } from '../identity/tokens.ts'
 import { readHookUrl } from './address.ts'
 import type { Deliveries, DeliveriesQuery } from './deliveries.ts'

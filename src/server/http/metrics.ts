@@ -1,8 +1,8 @@
 // Figures of the server in the text form of OpenMetrics.
 
 import { performance } from 'node:perf_hooks'
-import type { Runtime } from '../index.ts'
-import type { CourierCounts } from './hooks/courier.ts'
+import type { Runtime } from '../../index.ts'
+import type { CourierCounts } from '../hooks/courier.ts'
 
 /** The bounds of the times of requests, in seconds. */
 const BOUNDS = [0.005, 0.025, 0.1, 0.5, 2.5, 10, 60]

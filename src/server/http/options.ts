@@ -1,8 +1,18 @@
-import { anything, code, flag, int, listOf, type OptionRules, readOptions, record, text } from '../base/options.ts'
-import type { Principal } from '../index.ts'
-import { checkMcpOptions, type McpOptions } from '../surfaces/mcp/offer/options.ts'
-import type { RetentionOptions } from './hooks/retention.ts'
-import type { OidcOptions } from './identity/jwt.ts'
+import {
+  anything,
+  code,
+  flag,
+  int,
+  listOf,
+  type OptionRules,
+  readOptions,
+  record,
+  text,
+} from '../../core/base/options.ts'
+import type { Principal } from '../../index.ts'
+import type { RetentionOptions } from '../hooks/retention.ts'
+import type { OidcOptions } from '../identity/jwt.ts'
+import { checkMcpOptions, type McpOptions } from '../protocols/mcp/offer/options.ts'
 import type { ServerLimits } from './table/route.ts'
 
 /** How webhooks are sent. */

@@ -1,9 +1,9 @@
 import type { ServerResponse } from 'node:http'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
+import { nodeSink, webSink } from '../stream/sink.ts'
+import type { Streams } from '../stream/streams.ts'
 import { type Answered, ownerOf } from './service.ts'
-import { nodeSink, webSink } from './stream/sink.ts'
-import type { Streams } from './stream/streams.ts'
 
 const STREAM_HEADERS = {
   'content-type': 'text/event-stream; charset=utf-8',

@@ -5,12 +5,12 @@
 // - Its timer keeps no process alive, and a failure of the store only makes it wait.
 
 import { randomUUID } from 'node:crypto'
-import type { Registry } from '../doors/rows.ts'
-import { isLegateError, type Json } from '../index.ts'
-import type { Courier } from './hooks/courier.ts'
-import { RegistryLease } from './hooks/lease.ts'
-import type { Retention } from './hooks/retention.ts'
-import type { Webhooks } from './hooks/webhooks.ts'
+import type { Registry } from '../../doors/rows.ts'
+import { isLegateError, type Json } from '../../index.ts'
+import type { Courier } from '../hooks/courier.ts'
+import { RegistryLease } from '../hooks/lease.ts'
+import type { Retention } from '../hooks/retention.ts'
+import type { Webhooks } from '../hooks/webhooks.ts'
 
 export interface UpkeepParts {
   readonly registry: Registry

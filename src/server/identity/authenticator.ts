@@ -7,7 +7,7 @@
 
 import { checkPrincipal } from '../../doors/grant.ts'
 import type { Principal } from '../../index.ts'
-import { faultOf, unavailable } from '../problem/problem.ts'
+import { faultOf, unavailable } from '../http/problem/problem.ts'
 import { refuseLocalId } from './local-token.ts'
 
 /** Somebody who has said who he is, and could prove it. */

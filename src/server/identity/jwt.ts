@@ -8,11 +8,11 @@
 // - One key that cannot be used is left out when the keys are read: it stands in nobody's way. See `usable-keys`.
 
 import type { JWTVerifyResult } from 'jose'
-import { messageOf } from '../../base/error.ts'
+import { messageOf } from '../../core/base/error.ts'
 import { checkPrincipal, SCOPES, type Scope } from '../../doors/grant.ts'
 import type { Principal } from '../../index.ts'
 import { DefinitionError } from '../../index.ts'
-import { faultOf, Problem, unavailable } from '../problem/problem.ts'
+import { faultOf, Problem, unavailable } from '../http/problem/problem.ts'
 import { type Authenticator, identityOf } from './authenticator.ts'
 import { refuseLocalId } from './local-token.ts'
 import { usableKeys } from './usable-keys.ts'

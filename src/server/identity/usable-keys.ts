@@ -1,5 +1,5 @@
 import type { JWK } from 'jose'
-import { messageOf } from '../../base/error.ts'
+import { messageOf } from '../../core/base/error.ts'
 
 type Jose = typeof import('jose')
 

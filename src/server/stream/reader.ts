@@ -5,8 +5,8 @@
 // - Frames of one turn of the event loop are written together.
 // - Whoever ends a stream says why with a last frame; the source is left in every case.
 
-import { warnQuietly } from '../../base/quietly.ts'
-import { problemOf } from '../problem/problem.ts'
+import { warnQuietly } from '../../core/base/quietly.ts'
+import { problemOf } from '../http/problem/problem.ts'
 import { COMMENT, frame, helloFrame, itemFrame, joinDeltas, type StreamItem } from './frames.ts'
 import type { Sink } from './sink.ts'
 

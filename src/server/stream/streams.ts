@@ -5,10 +5,10 @@
 // - Nobody's stream ends because others have too many: one too many is refused.
 // - A stream whose token was revoked or has expired ends within 5 seconds.
 
-import { Shares } from '../../base/shares.ts'
+import { Shares } from '../../core/base/shares.ts'
 import { countedIds } from '../../doors/grant.ts'
 import type { Principal } from '../../index.ts'
-import { Problem } from '../problem/problem.ts'
+import { Problem } from '../http/problem/problem.ts'
 import { StreamReader, type StreamRequest, type Ticker } from './reader.ts'
 import type { Sink, SinkEvents } from './sink.ts'
 

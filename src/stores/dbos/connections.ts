@@ -1,4 +1,4 @@
-import { newPool, type PostgresClient } from '../../store/postgres/connection/driver.ts'
+import { newPool, type PostgresClient } from '../postgres/connection/driver.ts'
 import type { DbosPlace } from './place.ts'
 
 const MOST = 4

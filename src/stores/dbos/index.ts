@@ -9,10 +9,10 @@
 //   - The package of DBOS is loaded by processes that take wakes, and by the first that needs its tables.
 
 import { AsyncLocalStorage } from 'node:async_hooks'
-import { DefinitionError, StoreError } from '../../base/error.ts'
-import { number, type OptionRules, readOptions, text } from '../../base/options.ts'
-import type { Dispatch, SessionQuery, SqlQueue } from '../../store/dispatch.ts'
-import type { WakeTaker } from '../../store/store.ts'
+import { DefinitionError, StoreError } from '../../core/base/error.ts'
+import { number, type OptionRules, readOptions, text } from '../../core/base/options.ts'
+import type { Dispatch, SessionQuery, SqlQueue } from '../../core/store/dispatch.ts'
+import type { WakeTaker } from '../../core/store/store.ts'
 import { APPLICATION, type DbosPlace, storeName, VERSION, WAKE } from './place.ts'
 
 export interface DbosOptions {

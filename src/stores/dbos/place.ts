@@ -1,5 +1,5 @@
-import { sha256 } from '../../base/hash.ts'
-import type { DispatchPlace } from '../../store/dispatch.ts'
+import { sha256 } from '../../core/base/hash.ts'
+import type { DispatchPlace } from '../../core/store/dispatch.ts'
 
 /** The place of one queue. */
 export interface DbosPlace extends DispatchPlace {

@@ -1,10 +1,10 @@
 import { readdirSync, rmSync } from 'node:fs'
 import { basename } from 'node:path'
-import type { TreeReader } from '../../graph/reader.ts'
-import type { Id } from '../../graph/rows.ts'
-import { endedTurns, sessionDocument } from '../../rules/delegation/session-document.ts'
-import type { Tombstone } from '../archive.ts'
-import { fileError } from '../file-presence.ts'
+import type { TreeReader } from '../../core/graph/reader.ts'
+import type { Id } from '../../core/graph/rows.ts'
+import { endedTurns, sessionDocument } from '../../core/rules/delegation/session-document.ts'
+import type { Tombstone } from '../../core/store/archive.ts'
+import { fileError } from '../../core/store/file-presence.ts'
 import { readSessionHead, sessionFile, writeSessionFile } from './session.ts'
 
 /** A document up to this size is written with the commit that ends a turn, a larger one at most every second. */

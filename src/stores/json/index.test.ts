@@ -2,8 +2,9 @@ import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync, ut
 import { join } from 'node:path'
 import { beforeEach, describe, expect, test } from 'vitest'
 import { tempFolder } from '../../../test/support/temp-folder.ts'
-import { parseOwnJson } from '../../base/json.ts'
-import type { SessionDocument } from '../../rules/delegation/session-document.ts'
+import { parseOwnJson } from '../../core/base/json.ts'
+import type { SessionDocument } from '../../core/rules/delegation/session-document.ts'
+import type { LocalStore } from '../../core/store/store.ts'
 import { snapshot } from '../../testing/conformance/store-commit-laws.ts'
 import { storeConformance } from '../../testing/conformance/store-conformance.ts'
 import { fullCommit } from '../../testing/conformance/store-read-laws.ts'
@@ -17,7 +18,6 @@ import {
   turnRow,
   warningEvent,
 } from '../../testing/conformance/store-rows.ts'
-import type { LocalStore } from '../store.ts'
 
 import { jsonStore } from './index.ts'
 import { toLine } from './record.ts'

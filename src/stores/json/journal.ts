@@ -12,9 +12,9 @@ import {
   writeSync,
 } from 'node:fs'
 import { dirname } from 'node:path'
-import { messageOf, StoreError } from '../../base/error.ts'
-import { ownFile } from '../../base/system/own-files.ts'
-import { codeOf, FilePresence, fileError } from '../file-presence.ts'
+import { messageOf, StoreError } from '../../core/base/error.ts'
+import { ownFile } from '../../core/base/system/own-files.ts'
+import { codeOf, FilePresence, fileError } from '../../core/store/file-presence.ts'
 import { type JournalEntry, type JournalLine, readLine, toLine } from './record.ts'
 
 export interface JournalOptions {

@@ -2,10 +2,16 @@ import { randomBytes } from 'node:crypto'
 import { readdirSync, readFileSync, renameSync, unlinkSync, writeFileSync } from 'node:fs'
 import { hostname } from 'node:os'
 import { join } from 'node:path'
-import { StoreError } from '../../base/error.ts'
-import { parseJson } from '../../base/json.ts'
-import { codeOf } from '../file-presence.ts'
-import { hasNoProcess, isKnownBoot, isProvenDead, type ProcessProof, proveSelf } from '../process-proof.ts'
+import { StoreError } from '../../core/base/error.ts'
+import { parseJson } from '../../core/base/json.ts'
+import { codeOf } from '../../core/store/file-presence.ts'
+import {
+  hasNoProcess,
+  isKnownBoot,
+  isProvenDead,
+  type ProcessProof,
+  proveSelf,
+} from '../../core/store/process-proof.ts'
 
 const PREFIX = 'store.lock-'
 const ATTEMPTS = 8

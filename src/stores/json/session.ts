@@ -14,12 +14,12 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { join, resolve } from 'node:path'
-import { StoreError } from '../../base/error.ts'
-import { sha256 } from '../../base/hash.ts'
-import { OWN_TEXT, parseJson } from '../../base/json.ts'
-import { ownFolder } from '../../base/system/own-files.ts'
-import { codeOf, fileError } from '../file-presence.ts'
-import type { SessionStore } from '../session-store.ts'
+import { StoreError } from '../../core/base/error.ts'
+import { sha256 } from '../../core/base/hash.ts'
+import { OWN_TEXT, parseJson } from '../../core/base/json.ts'
+import { ownFolder } from '../../core/base/system/own-files.ts'
+import { codeOf, fileError } from '../../core/store/file-presence.ts'
+import type { SessionStore } from '../../core/store/session-store.ts'
 
 const ENDING = '.json'
 /** A name that is safe also on systems that ignore case, or reserve some words for devices. */

@@ -1,7 +1,7 @@
-import { ConflictError } from '../../base/error.ts'
-import { parseOwnJson } from '../../base/json.ts'
-import { rootState } from '../../graph/kinds.ts'
-import type { Edge, Id } from '../../graph/rows.ts'
+import { ConflictError } from '../../core/base/error.ts'
+import { parseOwnJson } from '../../core/base/json.ts'
+import { rootState } from '../../core/graph/kinds.ts'
+import type { Edge, Id } from '../../core/graph/rows.ts'
 import {
   type Archive,
   type ArchivePart,
@@ -11,11 +11,11 @@ import {
   type VerifyReport,
   type WholeTree,
   type WrittenRow,
-} from '../archive.ts'
-import { sameText, shortText } from '../codec/short-text.ts'
-import { unpackTree } from '../codec/tree-text.ts'
-import { memberText, readMarks, rowMark } from '../commit-chain.ts'
-import { forgottenStone, liftedBy, readTombstone, tombstoneFor, wentOn } from '../not-found.ts'
+} from '../../core/store/archive.ts'
+import { sameText, shortText } from '../../core/store/codec/short-text.ts'
+import { unpackTree } from '../../core/store/codec/tree-text.ts'
+import { memberText, readMarks, rowMark } from '../../core/store/commit-chain.ts'
+import { forgottenStone, liftedBy, readTombstone, tombstoneFor, wentOn } from '../../core/store/not-found.ts'
 import { foldSpent, tidy } from './beside.ts'
 import type { Database } from './connection/database.ts'
 import type { PgRow, Query } from './connection/driver.ts'

@@ -1,9 +1,9 @@
-import { parseOwnJson } from '../../base/json.ts'
-import type { LiveBlock, StoredBlock } from '../../graph/commit.ts'
-import type { Id, Node } from '../../graph/rows.ts'
-import type { Trees } from '../replica/trees.ts'
+import { parseOwnJson } from '../../core/base/json.ts'
+import type { LiveBlock, StoredBlock } from '../../core/graph/commit.ts'
+import type { Id, Node } from '../../core/graph/rows.ts'
 import type { Database } from './connection/database.ts'
 import { idOf, keyOf } from './escape.ts'
+import type { Trees } from './replica/trees.ts'
 
 /** Writes only for a node that still runs under this claim; its end waits until then, and takes them away. Trees come in the order of commits. */
 const ADD = `INSERT INTO @.blocks (node_id, root_id, data) SELECT r.id, b.t, b.x

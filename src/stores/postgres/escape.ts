@@ -1,5 +1,5 @@
-import type { Id } from '../../graph/rows.ts'
-import { uuidOf } from '../codec/short-text.ts'
+import type { Id } from '../../core/graph/rows.ts'
+import { uuidOf } from '../../core/store/codec/short-text.ts'
 
 /**
  * PostgreSQL takes no NUL in a text, and no half of a surrogate pair. Ids and names may have both: they are written as U+E000 and

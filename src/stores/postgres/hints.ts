@@ -1,10 +1,10 @@
-import { parseJson } from '../../base/json.ts'
-import type { Commit } from '../../graph/commit.ts'
-import type { Id } from '../../graph/rows.ts'
-import type { Hint } from '../replica/transport.ts'
+import { parseJson } from '../../core/base/json.ts'
+import type { Commit } from '../../core/graph/commit.ts'
+import type { Id } from '../../core/graph/rows.ts'
 import { ANSWER_MS, type Database } from './connection/database.ts'
 import { abandon, type PgRow, type PostgresClient } from './connection/driver.ts'
 import { isLost } from './connection/failure.ts'
+import type { Hint } from './replica/transport.ts'
 
 /** How often this process tells others of its commits, at most. One message of the database is slow for all its users. */
 const TELL_MS = 25

@@ -7,15 +7,23 @@
 //   - The event loop never waits for the database.
 //   - A commit is done when the server has it on its disk, unless the user asked for less.
 
-import { systemScheduler } from '../../base/clock.ts'
-import { DefinitionError, StoreError } from '../../base/error.ts'
-import { anything, flag, int, nearest, number, type OptionRules, oneOf, readOptions, text } from '../../base/options.ts'
-import type { Commit } from '../../graph/commit.ts'
-import type { Id } from '../../graph/rows.ts'
-import type { Dispatch, DispatchPlace, SqlQueue } from '../dispatch.ts'
-import type { Transport } from '../replica/transport.ts'
-import { Trees } from '../replica/trees.ts'
-import type { Store, WakeQueue } from '../store.ts'
+import { systemScheduler } from '../../core/base/clock.ts'
+import { DefinitionError, StoreError } from '../../core/base/error.ts'
+import {
+  anything,
+  flag,
+  int,
+  nearest,
+  number,
+  type OptionRules,
+  oneOf,
+  readOptions,
+  text,
+} from '../../core/base/options.ts'
+import type { Commit } from '../../core/graph/commit.ts'
+import type { Id } from '../../core/graph/rows.ts'
+import type { Dispatch, DispatchPlace, SqlQueue } from '../../core/store/dispatch.ts'
+import type { Store, WakeQueue } from '../../core/store/store.ts'
 import { schemaIn, shownUrl } from './address.ts'
 import { postgresArchive } from './archive.ts'
 import { postgresRegistry, readChanges, readUsage, tidy } from './beside.ts'
@@ -24,11 +32,13 @@ import { Database } from './connection/database.ts'
 import type { PostgresPool } from './connection/driver.ts'
 import { keyOf, unescaped } from './escape.ts'
 import { Hints } from './hints.ts'
+import type { Transport } from './replica/transport.ts'
+import { Trees } from './replica/trees.ts'
 import { postgresScans } from './scans.ts'
 import { postgresTransport } from './transport.ts'
 
-export type { Dispatch, DispatchPlace, SessionQuery, SqlQueue } from '../dispatch.ts'
-export type { WakeQueue, WakeTaker } from '../store.ts'
+export type { Dispatch, DispatchPlace, SessionQuery, SqlQueue } from '../../core/store/dispatch.ts'
+export type { WakeQueue, WakeTaker } from '../../core/store/store.ts'
 export type { PostgresClient, PostgresPool } from './connection/driver.ts'
 
 export interface PostgresStoreOptions {

@@ -6,15 +6,15 @@
 //   - What is loaded of a tree is of one moment.
 //   - Trees that are wanted at the same moment are loaded with one statement. One that was changed from outside fails alone.
 
-import type { StoreError } from '../../base/error.ts'
-import type { Body, Id } from '../../graph/rows.ts'
-import { tampered } from '../not-found.ts'
-import { agree, isComplete, isNamedRight, type LoadedRow } from '../replica/agreement.ts'
-import type { Head, TreePart, Wanted } from '../replica/transport.ts'
+import type { StoreError } from '../../core/base/error.ts'
+import type { Body, Id } from '../../core/graph/rows.ts'
+import { tampered } from '../../core/store/not-found.ts'
 import type { Database } from './connection/database.ts'
 import type { PgRow } from './connection/driver.ts'
 import { Gathered } from './connection/gathered.ts'
 import { escaped, idOf, keyOf, laneKey, unescaped } from './escape.ts'
+import { agree, isComplete, isNamedRight, type LoadedRow } from './replica/agreement.ts'
+import type { Head, TreePart, Wanted } from './replica/transport.ts'
 import { AT_ONE_MOMENT, isIn, longData, marksIn, readTree, verifyTables } from './whole-tree.ts'
 
 const HEADS = `SELECT h.t, h.n, h.seq FROM unnest($1::bytea[]) WITH ORDINALITY AS asked (root, at)

@@ -5,7 +5,7 @@
 // Must stay true:
 //   - Only what may go is read and sent: of trees that stay, the server counts entries of an index.
 
-import type { SurplusQuery, SurplusTree } from '../archive.ts'
+import type { SurplusQuery, SurplusTree } from '../../core/store/archive.ts'
 import type { Database } from './connection/database.ts'
 import type { PgRow } from './connection/driver.ts'
 import { escaped, escapedOrNull, idOf, unescaped } from './escape.ts'

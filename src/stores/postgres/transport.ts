@@ -1,13 +1,13 @@
-import type { Commit } from '../../graph/commit.ts'
-import type { Id } from '../../graph/rows.ts'
-import { sendWithWakes } from '../dispatch.ts'
-import { AnswerLost, type Head, Refused, type Sending, type Transport } from '../replica/transport.ts'
+import type { Commit } from '../../core/graph/commit.ts'
+import type { Id } from '../../core/graph/rows.ts'
+import { sendWithWakes } from '../../core/store/dispatch.ts'
 import type { Database } from './connection/database.ts'
 import type { PgRow } from './connection/driver.ts'
 import { isLost, isRefusal } from './connection/failure.ts'
 import { keyOf } from './escape.ts'
 import { type Altered, headOf, TreeLoader } from './load.ts'
 import { Outbox, SEND } from './outbox.ts'
+import { AnswerLost, type Head, Refused, type Sending, type Transport } from './replica/transport.ts'
 import { commitValues, wakeValues } from './write.ts'
 
 export interface TransportOptions {

@@ -1,8 +1,8 @@
-import { ConflictError, StoreError } from '../../base/error.ts'
-import type { Commit } from '../../graph/commit.ts'
-import type { Id } from '../../graph/rows.ts'
-import type { Archive, Removal, Tombstone, WholeTree, WrittenRow } from '../archive.ts'
-import { asNew } from '../archive.ts'
+import { ConflictError, StoreError } from '../../core/base/error.ts'
+import type { Commit } from '../../core/graph/commit.ts'
+import type { Id } from '../../core/graph/rows.ts'
+import type { Archive, Removal, Tombstone, WholeTree, WrittenRow } from '../../core/store/archive.ts'
+import { asNew } from '../../core/store/archive.ts'
 import {
   COMMITS_PER_TREE,
   ownQueues,
@@ -15,10 +15,10 @@ import {
   type SqlValue,
   spanOf,
   WIDTH,
-} from '../codec/rows.ts'
-import { unpackTree } from '../codec/tree-text.ts'
-import { liftedBy, tombstoneOf, wentOn } from '../not-found.ts'
-import type { RowCache } from '../row-cache.ts'
+} from '../../core/store/codec/rows.ts'
+import { unpackTree } from '../../core/store/codec/tree-text.ts'
+import { liftedBy, tombstoneOf, wentOn } from '../../core/store/not-found.ts'
+import type { RowCache } from '../../core/store/row-cache.ts'
 import { forgetChanges } from './beside/changes.ts'
 import { forgetRegistered } from './beside/registry.ts'
 import { forgetSpent } from './beside/spent.ts'

@@ -1,8 +1,8 @@
-import { StoreError } from '../../base/error.ts'
-import type { Commit, EngineRow } from '../../graph/commit.ts'
-import type { TreeReader } from '../../graph/reader.ts'
-import type { Body, Conversation, Edge, Id, Link, Node, Turn } from '../../graph/rows.ts'
-import { packEvents } from '../codec/event-text.ts'
+import { StoreError } from '../../core/base/error.ts'
+import type { Commit, EngineRow } from '../../core/graph/commit.ts'
+import type { TreeReader } from '../../core/graph/reader.ts'
+import type { Body, Conversation, Edge, Id, Link, Node, Turn } from '../../core/graph/rows.ts'
+import { packEvents } from '../../core/store/codec/event-text.ts'
 import {
   COMMITS_PER_TREE,
   ownQueues,
@@ -18,11 +18,19 @@ import {
   turnSlot,
   WIDTH,
   WRITER,
-} from '../codec/rows.ts'
-import { chainHash, edgeMark, memberText, rowMark, turnEdgesMarks } from '../commit-chain.ts'
-import { changeOf, changeTypes } from '../feed.ts'
-import type { RowCache, Tail, WrittenNumbers } from '../row-cache.ts'
-import { foreignRow, knownEdge, requireNoTreeRows, staleRow, takenKey, unknownTree, wrongEdge } from '../store.ts'
+} from '../../core/store/codec/rows.ts'
+import { chainHash, edgeMark, memberText, rowMark, turnEdgesMarks } from '../../core/store/commit-chain.ts'
+import { changeOf, changeTypes } from '../../core/store/feed.ts'
+import type { RowCache, Tail, WrittenNumbers } from '../../core/store/row-cache.ts'
+import {
+  foreignRow,
+  knownEdge,
+  requireNoTreeRows,
+  staleRow,
+  takenKey,
+  unknownTree,
+  wrongEdge,
+} from '../../core/store/store.ts'
 import { putChange } from './beside/changes.ts'
 import { putSpent } from './beside/spent.ts'
 import { type Connection, RESULT, resultCode, textOf } from './driver.ts'

@@ -1,7 +1,7 @@
 import { createRequire } from 'node:module'
 import { pathToFileURL } from 'node:url'
-import { isLegateError, messageOf, StoreError } from '../../base/error.ts'
-import { loadBeside } from '../../base/package/beside.ts'
+import { isLegateError, messageOf, StoreError } from '../../core/base/error.ts'
+import { loadBeside } from '../../core/base/package/beside.ts'
 import { type Connection, type SqlRow, textOf } from './beside/connection.ts'
 
 export { type Connection, type SqlRow, textOf }

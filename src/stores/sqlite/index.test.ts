@@ -3,9 +3,11 @@ import { join } from 'node:path'
 import { beforeEach, expect, test } from 'vitest'
 import { tempFolder } from '../../../test/support/temp-folder.ts'
 import { verifyFile } from '../../../test/support/verify-sqlite.ts'
-import { isLegateError } from '../../base/error.ts'
-import { after, type Later } from '../../base/maybe.ts'
-import type { Commit } from '../../graph/commit.ts'
+import { isLegateError } from '../../core/base/error.ts'
+import { after, type Later } from '../../core/base/maybe.ts'
+import type { Commit } from '../../core/graph/commit.ts'
+import { chainHash } from '../../core/store/commit-chain.ts'
+import type { LocalStore } from '../../core/store/store.ts'
 import { snapshot } from '../../testing/conformance/store-commit-laws.ts'
 import { storeConformance } from '../../testing/conformance/store-conformance.ts'
 import {
@@ -18,8 +20,6 @@ import {
   treeCommit,
   warningEvent,
 } from '../../testing/conformance/store-rows.ts'
-import { chainHash } from '../commit-chain.ts'
-import type { LocalStore } from '../store.ts'
 import { commitTexts } from './commit.ts'
 import { connect } from './driver.ts'
 import { sqliteStore } from './index.ts'

@@ -1,6 +1,7 @@
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { tempFolder } from '../../../test/support/temp-folder.ts'
+import type { LocalStore } from '../../core/store/store.ts'
 import {
   commitOf,
   conversationRow,
@@ -10,7 +11,6 @@ import {
   placeIn,
   turnRow,
 } from '../../testing/conformance/store-rows.ts'
-import type { LocalStore } from '../store.ts'
 
 import { type Connection, connect } from './driver.ts'
 import { sqliteStore } from './index.ts'

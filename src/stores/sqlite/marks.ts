@@ -7,10 +7,10 @@
 //   - A stretch of 128 rows is sealed with one hash only after its rows were compared with their commits.
 //   - A commit that changes a sealed row removes the seal in the same transaction.
 
-import { shortSha256 } from '../../base/hash.ts'
-import { parseOwnJson } from '../../base/json.ts'
-import type { Id } from '../../graph/rows.ts'
-import { type EdgeEnds, edgeType, type PackedRow, SPAN, spanOf } from '../codec/rows.ts'
+import { shortSha256 } from '../../core/base/hash.ts'
+import { parseOwnJson } from '../../core/base/json.ts'
+import type { Id } from '../../core/graph/rows.ts'
+import { type EdgeEnds, edgeType, type PackedRow, SPAN, spanOf } from '../../core/store/codec/rows.ts'
 import {
   countEdges,
   type EdgeCount,
@@ -21,7 +21,7 @@ import {
   readMarks,
   rowMark,
   turnEdgesMark,
-} from '../commit-chain.ts'
+} from '../../core/store/commit-chain.ts'
 import { type Connection, type SqlRow, textOf } from './driver.ts'
 
 /** Reads the marks of commits. Keeps those of large commits, which are needed again soon: an imported tree has one commit. */

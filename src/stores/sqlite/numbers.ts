@@ -1,8 +1,8 @@
-import { StoreError } from '../../base/error.ts'
-import type { Commit } from '../../graph/commit.ts'
-import type { Edge, Id } from '../../graph/rows.ts'
-import { type EdgeEnds, SPAN, spanOf } from '../codec/rows.ts'
-import type { Cell, RowCache, WrittenNumbers } from '../row-cache.ts'
+import { StoreError } from '../../core/base/error.ts'
+import type { Commit } from '../../core/graph/commit.ts'
+import type { Edge, Id } from '../../core/graph/rows.ts'
+import { type EdgeEnds, SPAN, spanOf } from '../../core/store/codec/rows.ts'
+import type { Cell, RowCache, WrittenNumbers } from '../../core/store/row-cache.ts'
 import type { Connection } from './driver.ts'
 import { mayBeSealed } from './marks.ts'
 

@@ -6,10 +6,10 @@
 //   - Within a turn of the event loop the file is asked once whether others have written.
 //   - A failure is reported as what it is: a file that is gone, a disk that is full, a lock that somebody holds.
 
-import { isLegateError } from '../../base/error.ts'
-import type { Commit } from '../../graph/commit.ts'
-import { FilePresence } from '../file-presence.ts'
-import { RowCache } from '../row-cache.ts'
+import { isLegateError } from '../../core/base/error.ts'
+import type { Commit } from '../../core/graph/commit.ts'
+import { FilePresence } from '../../core/store/file-presence.ts'
+import { RowCache } from '../../core/store/row-cache.ts'
 import { type Connection, isBusy, storeError, whileBusy } from './driver.ts'
 import { openFile, type SqliteFile } from './open.ts'
 import { rollBack } from './schema.ts'

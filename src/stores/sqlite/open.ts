@@ -1,8 +1,8 @@
 import { accessSync, closeSync, constants, openSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
-import { isLegateError, StoreError } from '../../base/error.ts'
-import { DATABASE_ENDINGS, ownFile } from '../../base/system/own-files.ts'
-import { requireFolder } from '../file-presence.ts'
+import { isLegateError, StoreError } from '../../core/base/error.ts'
+import { DATABASE_ENDINGS, ownFile } from '../../core/base/system/own-files.ts'
+import { requireFolder } from '../../core/store/file-presence.ts'
 import { type Connection, connect, foreignMessage, RESULT, resultCode, storeError, whileBusy } from './driver.ts'
 import { APPLICATION_ID, MIGRATIONS, migrate, schemaVersion } from './schema.ts'
 

@@ -1,8 +1,17 @@
-import type { Commit } from '../../graph/commit.ts'
-import { rootState } from '../../graph/kinds.ts'
-import type { RootsQuery, RunnableQuery } from '../../graph/reader.ts'
-import type { Conversation, Id, Node, Turn } from '../../graph/rows.ts'
-import { parseRow, queueOf, READY, readyQueue, SPAN, type SqlValue, toConversation, toTurn } from '../codec/rows.ts'
+import type { Commit } from '../../core/graph/commit.ts'
+import { rootState } from '../../core/graph/kinds.ts'
+import type { RootsQuery, RunnableQuery } from '../../core/graph/reader.ts'
+import type { Conversation, Id, Node, Turn } from '../../core/graph/rows.ts'
+import {
+  parseRow,
+  queueOf,
+  READY,
+  readyQueue,
+  SPAN,
+  type SqlValue,
+  toConversation,
+  toTurn,
+} from '../../core/store/codec/rows.ts'
 import { type Connection, type SqlRow, textOf } from './driver.ts'
 import type { FileSpan } from './tree.ts'
 

@@ -3,7 +3,8 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import { afterAll, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { Chance } from '../../../test/support/chance.ts'
 import { tempFolder } from '../../../test/support/temp-folder.ts'
-import { freshId } from '../../base/id.ts'
+import { freshId } from '../../core/base/id.ts'
+import { RowCache } from '../../core/store/row-cache.ts'
 import {
   commitOf,
   conversationRow,
@@ -12,7 +13,6 @@ import {
   turnRow,
   warningEvent,
 } from '../../testing/conformance/store-rows.ts'
-import { RowCache } from '../row-cache.ts'
 import { commitTexts, writeCommit } from './commit.ts'
 import { type Connection, connect } from './driver.ts'
 import { sqliteStore } from './index.ts'

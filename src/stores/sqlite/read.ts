@@ -1,10 +1,10 @@
-import { Slices } from '../../base/clock.ts'
-import { isId } from '../../base/id.ts'
-import { parseOwnJson } from '../../base/json.ts'
-import type { PageRoom } from '../../base/page/room.ts'
-import type { EngineRow, LiveBlock } from '../../graph/commit.ts'
-import type { EventRow } from '../../graph/event.ts'
-import { isOpen, rootState } from '../../graph/kinds.ts'
+import { Slices } from '../../core/base/clock.ts'
+import { isId } from '../../core/base/id.ts'
+import { parseOwnJson } from '../../core/base/json.ts'
+import type { PageRoom } from '../../core/base/page/room.ts'
+import type { EngineRow, LiveBlock } from '../../core/graph/commit.ts'
+import type { EventRow } from '../../core/graph/event.ts'
+import { isOpen, rootState } from '../../core/graph/kinds.ts'
 import {
   type LocalReader,
   type LocalScans,
@@ -12,12 +12,12 @@ import {
   type StoreReader,
   type TreeReader,
   unlessTampered,
-} from '../../graph/reader.ts'
-import type { Conversation, Id, Node, Turn } from '../../graph/rows.ts'
-import { unpackEvents } from '../codec/event-text.ts'
-import { COMMITS_PER_TREE, SPAN, type SqlValue, spanOf, turnSlotsFrom } from '../codec/rows.ts'
-import { readInTurn } from '../in-turn.ts'
-import type { CachedTree, Cell, RowCache, Tail, TurnCell } from '../row-cache.ts'
+} from '../../core/graph/reader.ts'
+import type { Conversation, Id, Node, Turn } from '../../core/graph/rows.ts'
+import { unpackEvents } from '../../core/store/codec/event-text.ts'
+import { COMMITS_PER_TREE, SPAN, type SqlValue, spanOf, turnSlotsFrom } from '../../core/store/codec/rows.ts'
+import { readInTurn } from '../../core/store/in-turn.ts'
+import type { CachedTree, Cell, RowCache, Tail, TurnCell } from '../../core/store/row-cache.ts'
 import { type Connection, type SqlRow, textOf } from './driver.ts'
 import { readyQueues, rootsAsked, WAITS } from './owners.ts'
 import { type CheckedSpans, cacheSpan } from './spans.ts'

@@ -1,10 +1,10 @@
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { tempFolder } from '../../../test/support/temp-folder.ts'
-import { sha256 } from '../../base/hash.ts'
-import type { Commit } from '../../graph/commit.ts'
+import { sha256 } from '../../core/base/hash.ts'
+import type { Commit } from '../../core/graph/commit.ts'
+import type { LocalStore } from '../../core/store/store.ts'
 import { commitOf, conversationRow, nodeRow, placeIn, turnRow } from '../../testing/conformance/store-rows.ts'
-import type { LocalStore } from '../store.ts'
 
 import { type Connection, connect } from './driver.ts'
 import { sqliteStore } from './index.ts'

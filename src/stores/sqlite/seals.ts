@@ -1,7 +1,15 @@
-import type { WrittenRow } from '../archive.ts'
-import { COLUMNS, COMMITS_PER_TREE, type EdgeEnds, pushEdges, SPAN, type SqlValue, WIDTH } from '../codec/rows.ts'
-import { markOf, sharedKeys } from '../codec/tree-text.ts'
-import { type ChainRecord, edgeMark, readMarks } from '../commit-chain.ts'
+import type { WrittenRow } from '../../core/store/archive.ts'
+import {
+  COLUMNS,
+  COMMITS_PER_TREE,
+  type EdgeEnds,
+  pushEdges,
+  SPAN,
+  type SqlValue,
+  WIDTH,
+} from '../../core/store/codec/rows.ts'
+import { markOf, sharedKeys } from '../../core/store/codec/tree-text.ts'
+import { type ChainRecord, edgeMark, readMarks } from '../../core/store/commit-chain.ts'
 import type { Connection } from './driver.ts'
 import { edgesIn, type FileSpan, findTrees, readRecords, readSpan, writtenRow } from './tree.ts'
 

@@ -7,9 +7,9 @@
 //   - A difference is looked at again in one transaction before it counts: another process may have written in between.
 //   - A damaged tree refuses commits and reads; other trees continue.
 
-import type { StoreError } from '../../base/error.ts'
-import { sha256 } from '../../base/hash.ts'
-import type { Edge, Id, Turn } from '../../graph/rows.ts'
+import type { StoreError } from '../../core/base/error.ts'
+import { sha256 } from '../../core/base/hash.ts'
+import type { Edge, Id, Turn } from '../../core/graph/rows.ts'
 import {
   COMMITS_PER_TREE,
   type EdgeEnds,
@@ -19,9 +19,9 @@ import {
   toLink,
   toNode,
   toTurn,
-} from '../codec/rows.ts'
-import { tampered } from '../not-found.ts'
-import type { CachedTree, NodeCell, RowCache, TurnCell } from '../row-cache.ts'
+} from '../../core/store/codec/rows.ts'
+import { tampered } from '../../core/store/not-found.ts'
+import type { CachedTree, NodeCell, RowCache, TurnCell } from '../../core/store/row-cache.ts'
 import { atOneMoment, type Connection, textOf } from './driver.ts'
 import {
   CommitMarks,

@@ -1,5 +1,5 @@
-import type { Body, Edge, Id, Turn } from '../../graph/rows.ts'
-import type { WrittenRow } from '../archive.ts'
+import type { Body, Edge, Id, Turn } from '../../core/graph/rows.ts'
+import type { WrittenRow } from '../../core/store/archive.ts'
 import {
   COMMITS_PER_TREE,
   type EdgeEnds,
@@ -9,8 +9,8 @@ import {
   SPAN,
   type SqlValue,
   toTurn,
-} from '../codec/rows.ts'
-import type { ChainRecord } from '../commit-chain.ts'
+} from '../../core/store/codec/rows.ts'
+import type { ChainRecord } from '../../core/store/commit-chain.ts'
 import { type Connection, type SqlRow, textOf } from './driver.ts'
 
 /** A row of the file with its parsed text; null when it cannot be parsed. */

@@ -1,7 +1,7 @@
-import { Slices } from '../../base/clock.ts'
-import { sha256 } from '../../base/hash.ts'
-import type { Edge, Id, Node } from '../../graph/rows.ts'
-import { type Finding, finding, type VerifyReport, type WrittenRow } from '../archive.ts'
+import { Slices } from '../../core/base/clock.ts'
+import { sha256 } from '../../core/base/hash.ts'
+import type { Edge, Id, Node } from '../../core/graph/rows.ts'
+import { type Finding, finding, type VerifyReport, type WrittenRow } from '../../core/store/archive.ts'
 import {
   COMMITS_PER_TREE,
   ownQueues,
@@ -15,8 +15,8 @@ import {
   toLink,
   toNode,
   turnSlot,
-} from '../codec/rows.ts'
-import { verifyTree } from '../codec/tree-text.ts'
+} from '../../core/store/codec/rows.ts'
+import { verifyTree } from '../../core/store/codec/tree-text.ts'
 import { isWhole, readStones, strayIds } from './beside/stones.ts'
 import { type Connection, type SqlRow, textOf } from './driver.ts'
 import { brokenStretches } from './marks.ts'

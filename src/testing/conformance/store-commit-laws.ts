@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
-import { isLegateError } from '../../base/error.ts'
-import type { Json } from '../../base/json.ts'
-import type { Commit } from '../../graph/commit.ts'
-import type { Store } from '../../store/store.ts'
+import { isLegateError } from '../../core/base/error.ts'
+import type { Json } from '../../core/base/json.ts'
+import type { Commit } from '../../core/graph/commit.ts'
+import type { Store } from '../../core/store/store.ts'
 import { fullCommit, idsOf, type Law } from './store-read-laws.ts'
 import {
   commitOf,

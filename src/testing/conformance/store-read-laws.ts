@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
-import type { Commit } from '../../graph/commit.ts'
-import { PLAIN_LANE } from '../../graph/lane.ts'
-import type { Node } from '../../graph/rows.ts'
-import type { Store } from '../../store/store.ts'
+import type { Commit } from '../../core/graph/commit.ts'
+import { PLAIN_LANE } from '../../core/graph/lane.ts'
+import type { Node } from '../../core/graph/rows.ts'
+import type { Store } from '../../core/store/store.ts'
 import {
   commitOf,
   conversationRow,

@@ -1,10 +1,10 @@
-import type { Column, Columns } from '../../base/keep-shape.ts'
-import { type Commit, type EngineRow, emptyCommit } from '../../graph/commit.ts'
-import { NO_USAGE } from '../../graph/content.ts'
-import type { EventRow } from '../../graph/event.ts'
-import type { OutcomeRecord } from '../../graph/outcome.ts'
-import type { Conversation, Edge, Id, Link, Node, Turn } from '../../graph/rows.ts'
-import { CONVERSATION_COLUMNS, LINK_COLUMNS, NODE_COLUMNS, TURN_COLUMNS } from '../../graph/rows.ts'
+import type { Column, Columns } from '../../core/base/keep-shape.ts'
+import { type Commit, type EngineRow, emptyCommit } from '../../core/graph/commit.ts'
+import { NO_USAGE } from '../../core/graph/content.ts'
+import type { EventRow } from '../../core/graph/event.ts'
+import type { OutcomeRecord } from '../../core/graph/outcome.ts'
+import type { Conversation, Edge, Id, Link, Node, Turn } from '../../core/graph/rows.ts'
+import { CONVERSATION_COLUMNS, LINK_COLUMNS, NODE_COLUMNS, TURN_COLUMNS } from '../../core/graph/rows.ts'
 
 /** Rows for tests of stores: complete, plain, new (version 1) unless said otherwise. */
 export type RowPlace = Pick<Node, 'rootId' | 'conversationId' | 'laneId' | 'turnId'>

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
-import type { LiveBlock } from '../../graph/commit.ts'
-import type { EventRow } from '../../graph/event.ts'
+import type { LiveBlock } from '../../core/graph/commit.ts'
+import type { EventRow } from '../../core/graph/event.ts'
 import { idsOf, type Law } from './store-read-laws.ts'
 import {
   commitOf,

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
-import type { Spent } from '../../graph/commit.ts'
-import type { EventRow } from '../../graph/event.ts'
+import type { Spent } from '../../core/graph/commit.ts'
+import type { EventRow } from '../../core/graph/event.ts'
 import type { Law } from './store-read-laws.ts'
 import { commitOf, conversationRow, outcomeOf, placeIn, treeCommit, turnRow, warningEvent } from './store-rows.ts'
 

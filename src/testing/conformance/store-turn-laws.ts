@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
-import type { RunnableQuery } from '../../graph/reader.ts'
-import type { Id, Node } from '../../graph/rows.ts'
-import type { Store } from '../../store/store.ts'
+import type { RunnableQuery } from '../../core/graph/reader.ts'
+import type { Id, Node } from '../../core/graph/rows.ts'
+import type { Store } from '../../core/store/store.ts'
 import { idsOf, type Law } from './store-read-laws.ts'
 import { commitOf, conversationRow, next, nodeRow, placeIn, treeCommit, turnRow } from './store-rows.ts'
 

@@ -1,12 +1,12 @@
 import { basename, join } from 'node:path'
-import { parseOwnJson } from '../../base/json.ts'
-import { code, readOptions, record } from '../../base/options.ts'
-import type { RuntimeOptions } from '../../runtime/options.ts'
-import { createRuntime, type Runtime } from '../../runtime/runtime.ts'
-import { jsonStore } from '../../store/json/index.ts'
-import { isPostgresUrl, postgresStore } from '../../store/postgres/index.ts'
-import { sqliteStore } from '../../store/sqlite/index.ts'
-import type { Store } from '../../store/store.ts'
+import { parseOwnJson } from '../../core/base/json.ts'
+import { code, readOptions, record } from '../../core/base/options.ts'
+import type { RuntimeOptions } from '../../core/runtime/options.ts'
+import { createRuntime, type Runtime } from '../../core/runtime/runtime.ts'
+import type { Store } from '../../core/store/store.ts'
+import { jsonStore } from '../../stores/json/index.ts'
+import { isPostgresUrl, postgresStore } from '../../stores/postgres/index.ts'
+import { sqliteStore } from '../../stores/sqlite/index.ts'
 import {
   type Failpoints,
   failpoints,

@@ -12,7 +12,7 @@ import { cpSync, existsSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { InputError, messageOf } from '../../base/error.ts'
+import { InputError, messageOf } from '../../core/base/error.ts'
 import {
   int,
   listOf,
@@ -23,8 +23,8 @@ import {
   readOptions,
   record,
   text,
-} from '../../base/options.ts'
-import { isPostgresUrl } from '../../store/postgres/index.ts'
+} from '../../core/base/options.ts'
+import { isPostgresUrl } from '../../stores/postgres/index.ts'
 import { type Aftermath, aftermath, checkStanding, type Evidence } from './aftermath.ts'
 import { type CrashStore, rowsOf, type WorkerOrders } from './crash-worker.ts'
 import { FAILPOINTS, type KillPoint, LOG, readLines } from './failpoints.ts'

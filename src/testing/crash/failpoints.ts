@@ -1,10 +1,10 @@
 import { existsSync, readFileSync, writeSync } from 'node:fs'
-import { parseOwnJson } from '../../base/json.ts'
-import { code, readOptions, record } from '../../base/options.ts'
-import { COMMIT_KINDS, type Commit, type CommitKind } from '../../graph/commit.ts'
-import type { EventRow } from '../../graph/event.ts'
-import type { Id } from '../../graph/rows.ts'
-import type { Store } from '../../store/store.ts'
+import { parseOwnJson } from '../../core/base/json.ts'
+import { code, readOptions, record } from '../../core/base/options.ts'
+import { COMMIT_KINDS, type Commit, type CommitKind } from '../../core/graph/commit.ts'
+import type { EventRow } from '../../core/graph/event.ts'
+import type { Id } from '../../core/graph/rows.ts'
+import type { Store } from '../../core/store/store.ts'
 
 export type Failpoint = `before:${CommitKind}` | `after:${CommitKind}`
 

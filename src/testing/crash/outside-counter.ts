@@ -4,7 +4,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { connect } from 'node:net'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
-import { parseOwnJson } from '../../base/json.ts'
+import { parseOwnJson } from '../../core/base/json.ts'
 
 /** An effect outside the process that caused it: a payment, a letter, a model call. */
 export interface CountedEffect {

@@ -1,10 +1,10 @@
-import { DefinitionError } from '../../base/error.ts'
-import { sha256 } from '../../base/hash.ts'
-import { canonicalJson, type Json } from '../../base/json.ts'
-import { isBeside, isEager } from '../../graph/kinds.ts'
-import type { TreeReader } from '../../graph/reader.ts'
-import type { Conversation, Id, LaneFacts, Link, Node, Turn } from '../../graph/rows.ts'
-import type { LocalStore, Store } from '../../store/store.ts'
+import { DefinitionError } from '../../core/base/error.ts'
+import { sha256 } from '../../core/base/hash.ts'
+import { canonicalJson, type Json } from '../../core/base/json.ts'
+import { isBeside, isEager } from '../../core/graph/kinds.ts'
+import type { TreeReader } from '../../core/graph/reader.ts'
+import type { Conversation, Id, LaneFacts, Link, Node, Turn } from '../../core/graph/rows.ts'
+import type { LocalStore, Store } from '../../core/store/store.ts'
 
 /**
  * Makes the keys of calls: the address of the node, plus the try if it is not the first, plus a number if one try makes

@@ -1,7 +1,7 @@
-import type { Json } from '../../base/json.ts'
-import { Secrets } from '../../base/secrets/secrets.ts'
-import { SECRET_MARK, withoutShapes } from '../../base/secrets/shapes.ts'
-import { environmentSecrets } from '../../model/ai-sdk/known-secrets.ts'
+import type { Json } from '../../core/base/json.ts'
+import { Secrets } from '../../core/base/secrets/secrets.ts'
+import { SECRET_MARK, withoutShapes } from '../../core/base/secrets/shapes.ts'
+import { environmentSecrets } from '../../core/model/ai-sdk/known-secrets.ts'
 import type { IdTokens } from './packed-request.ts'
 
 export type Redact = (text: string) => string

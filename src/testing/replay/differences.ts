@@ -1,4 +1,4 @@
-import type { Json } from '../../base/json.ts'
+import type { Json } from '../../core/base/json.ts'
 
 export interface Difference {
   /** A path such as `messages[2].content`. */

@@ -1,7 +1,7 @@
-import { type Json, toJson } from '../../base/json.ts'
-import type { TreeReader } from '../../graph/reader.ts'
-import type { Id } from '../../graph/rows.ts'
-import type { ModelRequest } from '../../model/model.ts'
+import { type Json, toJson } from '../../core/base/json.ts'
+import type { TreeReader } from '../../core/graph/reader.ts'
+import type { Id } from '../../core/graph/rows.ts'
+import type { ModelRequest } from '../../core/model/model.ts'
 import type { PackedRequest } from './recording-file.ts'
 
 /** A request as it is compared: everything a model receives. */

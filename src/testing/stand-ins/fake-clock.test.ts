@@ -4,9 +4,9 @@ import { expect, onTestFinished, test, vi } from 'vitest'
 import { watchWork } from '../../../test/support/pace.ts'
 import { runProgram, skipUnlessBuilt } from '../../../test/support/program.ts'
 import { tempFolder } from '../../../test/support/temp-folder.ts'
+import { memoryStore } from '../../core/store/memory/index.ts'
 import { agent, createRuntime } from '../../index.ts'
-import { memoryStore } from '../../store/memory/index.ts'
-import { sqliteStore } from '../../store/sqlite/index.ts'
+import { sqliteStore } from '../../stores/sqlite/index.ts'
 import { fakeClock } from './fake-clock.ts'
 
 test('stands still until it is told to move, and rings in order', async () => {

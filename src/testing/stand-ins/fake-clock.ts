@@ -1,5 +1,5 @@
-import type { Clock, IdleHint } from '../../base/clock.ts'
-import { number, readOptions } from '../../base/options.ts'
+import type { Clock, IdleHint } from '../../core/base/clock.ts'
+import { number, readOptions } from '../../core/base/options.ts'
 
 export interface FakeClock extends Clock {
   /**
@@ -42,7 +42,7 @@ export function fakeClock(start = Date.UTC(2030, 0, 1)): FakeClock {
     advance: async (ms) => {
       readOptions('advance()', { ms }, { ms: number(0) })
       // Loads the sweep now: an engine would load it when a timer fires, and finish after `advance`.
-      await import('../../engine/sweep.ts')
+      await import('../../core/engine/sweep.ts')
       const until = now + ms
       let looks = 0
       for (let alarm = next(until); alarm !== undefined; alarm = next(until)) {

@@ -1,7 +1,7 @@
 import { agent, createRuntime } from 'legate'
 import { expect, test, vi } from 'vitest'
-import { callBeforeNodes, type Runtime } from '../../runtime/runtime.ts'
-import { memoryStore } from '../../store/memory/index.ts'
+import { callBeforeNodes, type Runtime } from '../../core/runtime/runtime.ts'
+import { memoryStore } from '../../core/store/memory/index.ts'
 import { forgetBetweenNodes } from './forget-between-nodes.ts'
 import { scriptedModel } from './scripted-model.ts'
 

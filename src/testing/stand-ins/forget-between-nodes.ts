@@ -1,5 +1,5 @@
-import { callBeforeNodes } from '../../runtime/runtime.ts'
-import type { LocalStore } from '../../store/store.ts'
+import { callBeforeNodes } from '../../core/runtime/runtime.ts'
+import type { LocalStore } from '../../core/store/store.ts'
 
 /**
  * From now on every runtime of this process forgets, before each node that it runs, all that is not in the rows, as a new

@@ -1,9 +1,9 @@
-import { onAbort } from '../../base/abort.ts'
-import { ModelError } from '../../base/error.ts'
-import type { Json } from '../../base/json.ts'
-import { anything, flag, list, number, type OptionRules, readOptions, record, text } from '../../base/options.ts'
-import { type Block, NO_USAGE, type Usage } from '../../graph/content.ts'
-import type { Model, ModelRequest, Part } from '../../model/model.ts'
+import { onAbort } from '../../core/base/abort.ts'
+import { ModelError } from '../../core/base/error.ts'
+import type { Json } from '../../core/base/json.ts'
+import { anything, flag, list, number, type OptionRules, readOptions, record, text } from '../../core/base/options.ts'
+import { type Block, NO_USAGE, type Usage } from '../../core/graph/content.ts'
+import type { Model, ModelRequest, Part } from '../../core/model/model.ts'
 
 /** The answer of the model to one call. A string is a text. */
 export type ScriptedAnswer = string | ScriptedAnswerFields

@@ -2,7 +2,7 @@ import { type AnyAgent, agent } from 'legate'
 import { backgroundSubagents } from 'legate/background'
 import { scriptedModel } from 'legate/testing'
 import { expect, test } from 'vitest'
-import type { LocalStore } from '../../../src/store/store.ts'
+import type { LocalStore } from '../../../src/core/store/store.ts'
 import { openRuntime } from '../../support/reading.ts'
 import { localStore } from '../../support/rows.ts'
 

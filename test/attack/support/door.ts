@@ -1,6 +1,6 @@
 import type { Budget, Grant, Json, StartOptions } from 'legate'
 import type { Script } from 'legate/testing'
-import type { RuntimeOptions } from '../../../src/runtime/options.ts'
+import type { RuntimeOptions } from '../../../src/core/runtime/options.ts'
 import type { Layers } from '../../support/callers.ts'
 import type { Rows } from '../../support/stores.ts'
 import type { Worker } from './worker.ts'

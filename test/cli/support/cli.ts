@@ -7,7 +7,7 @@ import { type Agent, createRuntime, type Run, type Runtime } from 'legate'
 import type { Node } from 'legate/rows'
 import { sqliteStore } from 'legate/store/sqlite'
 import { onTestFinished, type TestContext } from 'vitest'
-import type { LocalStore } from '../../../src/store/store.ts'
+import type { LocalStore } from '../../../src/core/store/store.ts'
 import { localStore } from '../../support/rows.ts'
 import { callHost, type Ended, isHosted, PATIENCE_MS, type StartOptions } from './host.ts'
 

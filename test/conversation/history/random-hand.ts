@@ -1,4 +1,4 @@
-import { type Mutation, planMutate } from '../../../src/rules/history/mutate.ts'
+import { type Mutation, planMutate } from '../../../src/core/rules/history/mutate.ts'
 import { LIMITS } from './random-children.ts'
 import { RandomRuns } from './random-runs.ts'
 import { isOpen, type RefEdge, type RefLane, type RefNode, type RefTurn, refNode } from './reference.ts'

@@ -1,7 +1,7 @@
 import { type AnyAgent, agent, type RunEvent, type Runtime } from 'legate'
 import { scriptedModel } from 'legate/testing'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import type { Model, Part } from '../../../src/model/model.ts'
+import type { Model, Part } from '../../../src/core/model/model.ts'
 import { type Gate, makeGate } from '../../support/gate.ts'
 import { eventsOf, isDurable, only, openRuntime } from '../../support/reading.ts'
 import { openStore } from '../../support/remote.ts'

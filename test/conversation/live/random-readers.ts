@@ -1,5 +1,5 @@
+import type { Model, Part } from '../../../src/core/model/model.ts'
 import { type AnyAgent, agent, type Run, type RunEvent, type Runtime } from '../../../src/index.ts'
-import type { Model, Part } from '../../../src/model/model.ts'
 import { Chance } from '../../support/chance.ts'
 
 const NO_USAGE = { inputTokens: 0, outputTokens: 0, cacheReadTokens: 0, cacheWriteTokens: 0 }

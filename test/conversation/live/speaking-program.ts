@@ -1,5 +1,5 @@
 import { createRuntime } from '../../../src/index.ts'
-import { sqliteStore } from '../../../src/store/sqlite/index.ts'
+import { sqliteStore } from '../../../src/stores/sqlite/index.ts'
 import { listen, speakers } from './random-readers.ts'
 
 /** Runs agents that speak, says their ids, and reads them itself too. Its last line is what its readers found. */

@@ -1,7 +1,7 @@
 import { agent, type Id, tool } from 'legate'
 import { countEffect, crashWorker, passPoint } from 'legate/testing'
 import { runProcess } from 'legate/tools'
-import { type TreeReader, treeWith } from '../../../src/graph/reader.ts'
+import { type TreeReader, treeWith } from '../../../src/core/graph/reader.ts'
 import { ANYTHING, call, counted, QUICK, recorded, roundsOf, steppingModel, until } from './parts.ts'
 
 /** A tree that is cancelled at work: children that run programs, wait, are queued, and one that goes on all the same. */

@@ -1,7 +1,7 @@
 import { agent, type ConversationHandle, type Id, type Runtime } from 'legate'
 import type { Node } from 'legate/rows'
 import { countEffect, crashWorker, scriptedModel } from 'legate/testing'
-import type { LocalStore } from '../../../src/store/store.ts'
+import type { LocalStore } from '../../../src/core/store/store.ts'
 import { localStore } from '../../support/rows.ts'
 import { call, counted, QUICK, recorded, roundsOf, steppingModel } from './parts.ts'
 

@@ -1,8 +1,8 @@
 import { agent, type Id, type Runtime } from 'legate'
 import type { Message } from 'legate/models'
 import { countEffect, crashWorker, scriptedModel } from 'legate/testing'
-import { treeWith } from '../../../src/graph/reader.ts'
-import type { Store } from '../../../src/store/store.ts'
+import { treeWith } from '../../../src/core/graph/reader.ts'
+import type { Store } from '../../../src/core/store/store.ts'
 import { call, counted, QUICK, recorded, roundsOf, steppingModel, until } from './parts.ts'
 
 /** Children that wait for their turn, a session that is gone on with, a call that is denied, a child that stays behind. */

@@ -3,9 +3,9 @@ import { type Effect, type Run, type Runtime, type StandardSchema, tool } from '
 import type { Model } from 'legate/models'
 import type { Turn } from 'legate/rows'
 import { countEffect, passPoint, type Script, type ScriptedAnswerFields, scriptedModel } from 'legate/testing'
-import type { Later } from '../../../src/base/maybe.ts'
-import { treeWith } from '../../../src/graph/reader.ts'
-import type { Store } from '../../../src/store/store.ts'
+import type { Later } from '../../../src/core/base/maybe.ts'
+import { treeWith } from '../../../src/core/graph/reader.ts'
+import type { Store } from '../../../src/core/store/store.ts'
 
 /** Workers of crash tests look often, so that a test is over soon. */
 export const QUICK = { sweepMs: 20, graceMs: 100 } as const

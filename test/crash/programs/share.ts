@@ -1,7 +1,7 @@
 import { agent } from 'legate'
 import type { Link } from 'legate/rows'
 import { crashWorker, tellTest, workerRole } from 'legate/testing'
-import { type TreeReader, treeWith } from '../../../src/graph/reader.ts'
+import { type TreeReader, treeWith } from '../../../src/core/graph/reader.ts'
 import { allowAll, call, counted, recorded, roundsOf, slowed, steppingModel, until } from './parts.ts'
 
 /**

@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { agent, type Id } from 'legate'
 import { crashWorker } from 'legate/testing'
-import { type TreeReader, treeWith } from '../../../src/graph/reader.ts'
+import { type TreeReader, treeWith } from '../../../src/core/graph/reader.ts'
 import { allRounds, call, counted, QUICK, recorded, roundsOf, slowed, steppingModel, until } from './parts.ts'
 
 /** Runs that are stopped: by a deadline, by a person with a tree of children at work, and by force. */

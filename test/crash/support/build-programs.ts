@@ -22,9 +22,9 @@ const DOORS: Readonly<Record<string, string>> = {
   'legate/testing': 'src/testing/index.ts',
   'legate/background': 'src/doors/background.ts',
   'legate/server': 'src/server/index.ts',
-  'legate/store/json': 'src/store/json/index.ts',
-  'legate/store/postgres': 'src/store/postgres/index.ts',
-  'legate/store/sqlite': 'src/store/sqlite/index.ts',
+  'legate/store/json': 'src/stores/json/index.ts',
+  'legate/store/postgres': 'src/stores/postgres/index.ts',
+  'legate/store/sqlite': 'src/stores/sqlite/index.ts',
 }
 
 /**

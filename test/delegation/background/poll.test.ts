@@ -3,7 +3,7 @@ import { backgroundSubagents } from 'legate/background'
 import { memoryStore } from 'legate/store/memory'
 import { type Script, scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
-import { childIds } from '../../../src/rules/delegation/spawn.ts'
+import { childIds } from '../../../src/core/rules/delegation/spawn.ts'
 import { makeGate } from '../../support/gate.ts'
 import { localStore, withReads } from '../../support/rows.ts'
 import {

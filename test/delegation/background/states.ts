@@ -1,7 +1,7 @@
 import type { NodeState } from 'legate/rows'
 import { memoryStore } from 'legate/store/memory'
-import { Draft } from '../../../src/graph/draft.ts'
-import { type ChildState, childState } from '../../../src/rules/delegation/child-report.ts'
+import { Draft } from '../../../src/core/graph/draft.ts'
+import { type ChildState, childState } from '../../../src/core/rules/delegation/child-report.ts'
 import { nodeRow, placeIn, treeCommit } from '../../../src/testing/conformance/store-rows.ts'
 
 /** What a poll says of a child whose nodes are in these states, the last one its leaf. */

@@ -3,7 +3,7 @@ import { type BackgroundOptions, backgroundSubagents } from 'legate/background'
 import type { ModelRequest } from 'legate/models'
 import type { Node } from 'legate/rows'
 import { type FakeClock, type Script, type ScriptedAnswer, scriptedModel } from 'legate/testing'
-import type { LocalStore } from '../../../src/store/store.ts'
+import type { LocalStore } from '../../../src/core/store/store.ts'
 
 export interface Call {
   readonly name: string

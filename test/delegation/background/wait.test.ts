@@ -1,7 +1,7 @@
 import type { Json } from 'legate'
 import { fakeClock, type Script } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
-import { joinStatus } from '../../../src/graph/kinds.ts'
+import { joinStatus } from '../../../src/core/graph/kinds.ts'
 import { useWorld } from '../../support/agents.ts'
 import { makeGate } from '../../support/gate.ts'
 import { QUICK } from '../../support/process.ts'

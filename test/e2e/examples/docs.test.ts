@@ -1,9 +1,8 @@
-import { execFileSync } from 'node:child_process'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import path from 'node:path'
 import { ERROR_CODES, STATUSES } from 'legate/rows'
 import { beforeEach, describe, expect, test } from 'vitest'
-import { COMMIT_KINDS } from '../../../src/graph/commit.ts'
+import { COMMIT_KINDS } from '../../../src/core/graph/commit.ts'
 import { runProgram, skipUnlessBuilt } from '../../support/program.ts'
 import { snippetsIn, typeErrors } from './snippets.ts'
 
@@ -77,7 +76,7 @@ describe('ARCHITECTURE.md', () => {
   test('lists the rooms there are, in the order that the architecture test holds', () => {
     const [, list = ''] = /^const rooms = \[(.*?)^\]/ms.exec(text('test/architecture.test.ts')) ?? []
     const rooms = [...list.matchAll(/'(\w+)'/g)].map(([, room = '']) => room)
-    const there = rooms.filter((room) => existsSync(path.join(root, 'src', room)))
+    const there = rooms.filter((room) => existsSync(path.join(root, 'src/core', room)))
 
     expect(there.length).toBeGreaterThan(0)
     expect(rows.filter((row) => rooms.includes(row))).toEqual(there)
@@ -113,14 +112,8 @@ describe('the table of where to change things', () => {
   })
 })
 
-test('docs/scenarios.md is written from the names of the tests', () => {
-  execFileSync(process.execPath, [path.join(root, 'scripts/scenarios.mjs')])
-
-  expect(matches('docs/scenarios.md', /^\| `(.+?)` \|/gm)).toContain('I8')
-})
-
 test('ARCHITECTURE.md and CONTRIBUTING.md stay short', () => {
-  expect(text('ARCHITECTURE.md').split('\n').length).toBeLessThanOrEqual(200)
+  expect(text('ARCHITECTURE.md').split('\n').length).toBeLessThanOrEqual(220)
   expect(text('CONTRIBUTING.md').split('\n').length).toBeLessThanOrEqual(90)
 })
 

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import path from 'node:path'
 import { DURABLE_EVENTS, LIVE_EVENTS } from 'legate/rows'
 import { describe, expect, test } from 'vitest'
-import { AGENT_DIALECTS } from '../../../src/recipe/dialects/index.ts'
+import { AGENT_DIALECTS } from '../../../src/recipes/dialects/index.ts'
 
 const root = path.resolve(import.meta.dirname, '../../..')
 
@@ -37,7 +37,7 @@ describe('docs/reference/files.md', () => {
   })
 
   test('has every field of a recipe', () => {
-    const sources = ['read-recipe.ts', 'parameters.ts'].map((file) => textOf(`src/recipe/recipe/${file}`)).join('\n')
+    const sources = ['read-recipe.ts', 'parameters.ts'].map((file) => textOf(`src/recipes/recipe/${file}`)).join('\n')
     const reads = /\.(?:text|requiredText|texts|textMap|flag|json|list|map|number|wholeNumber|get|choice)\('(\w+)'/g
     const fields = [...sources.matchAll(reads)].map(([, field = '']) => field)
     const listed = new Set(codesIn(page.slice(0, page.indexOf('## Agent files'))))
@@ -49,7 +49,7 @@ describe('docs/reference/files.md', () => {
 
 /** The keys that a dialect asks its draft for: `draft.text('name')`, `draft.ignore(['hooks'], ...)`. */
 function fieldsReadBy(dialect: string): string[] {
-  const source = textOf(`src/recipe/dialects/${dialect}.ts`)
+  const source = textOf(`src/recipes/dialects/${dialect}.ts`)
   const calls = source.matchAll(
     /draft\.(?:allowTools|denyTools|effort|flag|ignore|keep|number|servers|text|texts|tree)\(([^()]*)\)/g,
   )

@@ -1,9 +1,9 @@
 import { mkdirSync } from 'node:fs'
 import path from 'node:path'
 import { type FileDomain, type FilePolicy, memoryFiles } from 'legate/tools'
-import { DiskBackend, resolveAreas } from '../../../src/files/disk.ts'
-import { FileDomain as Domain } from '../../../src/files/files.ts'
-import { HAS_PROC } from '../../../src/files/held-directory.ts'
+import { DiskBackend, resolveAreas } from '../../../src/core/files/disk.ts'
+import { FileDomain as Domain } from '../../../src/core/files/files.ts'
+import { HAS_PROC } from '../../../src/core/files/held-directory.ts'
 import { tempFolder } from '../../support/temp-folder.ts'
 
 /** A new, empty domain with all three areas. */

@@ -1,6 +1,6 @@
-import { parseAgentFile } from '../../../src/recipe/dialects/load-agent-file.ts'
-import { mentionedIn } from '../../../src/recipe/discovery/discover.ts'
-import { readImages } from '../../../src/recipe/open/arguments.ts'
+import { parseAgentFile } from '../../../src/recipes/dialects/load-agent-file.ts'
+import { mentionedIn } from '../../../src/recipes/discovery/discover.ts'
+import { readImages } from '../../../src/recipes/open/arguments.ts'
 import { testGrowth } from '../../support/growth.ts'
 import { YAML } from './tokens.ts'
 

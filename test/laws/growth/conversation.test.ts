@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import type { LocalStore } from '../../../src/store/store.ts'
+import type { LocalStore } from '../../../src/core/store/store.ts'
 import { commitOf, next, turnRow } from '../../../src/testing/conformance/store-rows.ts'
 import { longTalk } from '../../support/long-talk.ts'
 import { watchWork } from '../../support/pace.ts'

@@ -1,9 +1,9 @@
 import { describe } from 'vitest'
-import { applyEdits, decodeText, linesOf } from '../../../src/files/edit.ts'
-import { describeReach, reachOf } from '../../../src/files/files.ts'
-import { isName, readPath } from '../../../src/files/path.ts'
-import { textForm } from '../../../src/tools/file-search.ts'
-import { workspacePath } from '../../../src/tools/workspace-paths.ts'
+import { applyEdits, decodeText, linesOf } from '../../../src/core/files/edit.ts'
+import { describeReach, reachOf } from '../../../src/core/files/files.ts'
+import { isName, readPath } from '../../../src/core/files/path.ts'
+import { textForm } from '../../../src/core/tools/file-search.ts'
+import { workspacePath } from '../../../src/core/tools/workspace-paths.ts'
 import { testGrowth } from '../../support/growth.ts'
 
 const MOST = 4_000_000

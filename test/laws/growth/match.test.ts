@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { matchPath } from '../../../src/grant/match.ts'
+import { matchPath } from '../../../src/core/grant/match.ts'
 
 describe('I10: a hostile pattern', () => {
   test.each<[string, string, string]>([

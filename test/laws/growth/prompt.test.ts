@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { loadPromptText } from '../../../src/prompt/file/load-text.ts'
+import { loadPromptText } from '../../../src/core/prompt/file/load-text.ts'
 import { testGrowth } from '../../support/growth.ts'
 import { watchWork } from '../../support/pace.ts'
 import { JSON_TOKENS, YAML } from './tokens.ts'

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { memoryStore } from '../../../src/store/memory/index.ts'
+import { memoryStore } from '../../../src/core/store/memory/index.ts'
 import { realign } from '../../../src/testing/replay/answer-parts.ts'
 import { Cleaner } from '../../../src/testing/replay/clean.ts'
 import { matchText } from '../../../src/testing/replay/differences.ts'

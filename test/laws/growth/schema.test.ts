@@ -1,8 +1,8 @@
 import { isDeepStrictEqual } from 'node:util'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { compileJsonSchema } from '../../../src/base/schema/json-check.ts'
-import { type JsonSchema, readSchema } from '../../../src/base/schema/schema.ts'
+import { compileJsonSchema } from '../../../src/core/base/schema/json-check.ts'
+import { type JsonSchema, readSchema } from '../../../src/core/base/schema/schema.ts'
 import { testGrowth } from '../../support/growth.ts'
 import { watchWork } from '../../support/pace.ts'
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
-import { secretsInCommand, shownWords } from '../../../src/base/secrets/command-secrets.ts'
-import { Secrets, withoutSecrets } from '../../../src/base/secrets/secrets.ts'
-import { isSecretName, isSecretOption, looksSecret, withoutShapes } from '../../../src/base/secrets/shapes.ts'
+import { secretsInCommand, shownWords } from '../../../src/core/base/secrets/command-secrets.ts'
+import { Secrets, withoutSecrets } from '../../../src/core/base/secrets/secrets.ts'
+import { isSecretName, isSecretOption, looksSecret, withoutShapes } from '../../../src/core/base/secrets/shapes.ts'
 import { testGrowth } from '../../support/growth.ts'
 import { inChunks } from './tokens.ts'
 

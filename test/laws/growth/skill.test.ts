@@ -1,7 +1,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { afterAll, expect, test } from 'vitest'
-import { discoverSkills, type Skill, skillInstructions } from '../../../src/recipe/discovery/skills.ts'
+import { discoverSkills, type Skill, skillInstructions } from '../../../src/recipes/discovery/skills.ts'
 import { testGrowth } from '../../support/growth.ts'
 import { tempFolder } from '../../support/temp-folder.ts'
 

@@ -1,7 +1,7 @@
-import { isExpression, isRisky, repetitionLine, syntaxTrouble } from '../../../src/recipe/template/engine.ts'
-import { holdValues } from '../../../src/recipe/template/hold.ts'
-import { protect } from '../../../src/recipe/template/protect.ts'
-import { undeclaredVariables } from '../../../src/recipe/template/variables.ts'
+import { isExpression, isRisky, repetitionLine, syntaxTrouble } from '../../../src/recipes/template/engine.ts'
+import { holdValues } from '../../../src/recipes/template/hold.ts'
+import { protect } from '../../../src/recipes/template/protect.ts'
+import { undeclaredVariables } from '../../../src/recipes/template/variables.ts'
 import { testGrowth } from '../../support/growth.ts'
 import { TEMPLATE } from './tokens.ts'
 

@@ -1,7 +1,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { expect } from 'vitest'
-import { RecipeError } from '../../../src/base/error.ts'
+import { RecipeError } from '../../../src/core/base/error.ts'
 import type { Notice } from '../../../src/doors/recipe.ts'
 import { tempFolder } from '../../support/temp-folder.ts'
 

@@ -1,4 +1,4 @@
-import type { AnswerForm, Route } from '../../../src/server/table/route.ts'
+import type { AnswerForm, Route } from '../../../src/server/http/table/route.ts'
 import { shapeLink, shapeSections } from './reference-shapes.ts'
 
 type Part = Readonly<Record<string, unknown>>

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { agent, createRuntime, type Principal, type Runtime, type RuntimeOptions } from 'legate'
 import { type ServeOptions, type Server, serve } from 'legate/server'
 import { scriptedModel } from 'legate/testing'
-import { tokensOf } from '../../../src/server/handler.ts'
+import { tokensOf } from '../../../src/server/http/handler.ts'
 import { checkAnswer } from './check-answer.ts'
 
 /** An agent that says one thing. */

@@ -6,7 +6,7 @@ import { memoryStore } from 'legate/store/memory'
 import { scriptedModel } from 'legate/testing'
 import { beforeAll, expect, onTestFinished, test } from 'vitest'
 import { z } from 'zod'
-import type { Model } from '../../../src/model/model.ts'
+import type { Model } from '../../../src/core/model/model.ts'
 import { followContexts, newsroom, SECRETS, spansInMemory } from './support.ts'
 
 beforeAll(followContexts)

@@ -1,7 +1,7 @@
 import { emptyTree, reduceTree, treeOf } from 'legate/client'
 import type { Page } from 'playwright-core'
 import { beforeEach, expect, test } from 'vitest'
-import type { RunEvent } from '../../../src/graph/event.ts'
+import type { RunEvent } from '../../../src/core/graph/event.ts'
 import { Place } from '../../cli/support/cli.ts'
 import { skipWithoutBrowser, useBrowser, visitor } from '../support/browser.ts'
 import { at, type EventRow, eventsOf, get, inspector, start, travel } from '../support/inspector.ts'

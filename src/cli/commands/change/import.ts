@@ -1,7 +1,7 @@
 import { createReadStream, existsSync, rmSync } from 'node:fs'
 import { type Conversation, look } from '../../../doors/rows.ts'
 import type { Id } from '../../../index.ts'
-import { isPostgresUrl } from '../../../store/postgres/index.ts'
+import { isPostgresUrl } from '../../../stores/postgres/index.ts'
 import { type Call, CliError, EXIT, isSet } from '../../command/command.ts'
 import { legate } from '../../command/next-command.ts'
 import type { Desk } from '../../desk/desk.ts'

@@ -1,4 +1,4 @@
-import { parseJson } from '../../../base/json.ts'
+import { parseJson } from '../../../core/base/json.ts'
 import { look, lookWith, type Node, type SettledCall, seenOf } from '../../../doors/rows.ts'
 import type { SettleWord } from '../../../index.ts'
 import { type Call, CliError, EXIT, isSet, textOption } from '../../command/command.ts'

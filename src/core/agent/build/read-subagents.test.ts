@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { anyUnicode } from '../../../test/support/any-unicode.ts'
+import { anyUnicode } from '../../../../test/support/any-unicode.ts'
 import { toolNameOf } from './read-subagents.ts'
 
 describe('agentscope 3.4: the tool name of an agent', () => {

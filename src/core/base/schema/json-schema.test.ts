@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { watchWork } from '../../../test/support/pace.ts'
+import { watchWork } from '../../../../test/support/pace.ts'
 import { compileJsonSchema } from './json-check.ts'
 import { describeIssues, type Issue, type JsonSchema, readSchema, type Validation } from './schema.ts'
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { watchWork } from '../../../test/support/pace.ts'
+import { watchWork } from '../../../../test/support/pace.ts'
 import { sha256 } from '../hash.ts'
 import { secretsInCommand, shownWords } from './command-secrets.ts'
 import { Secrets, withoutSecrets } from './secrets.ts'

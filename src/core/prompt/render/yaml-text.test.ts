@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { parse } from 'yaml'
-import { anyUnicode } from '../../../test/support/any-unicode.ts'
+import { anyUnicode } from '../../../../test/support/any-unicode.ts'
 import type { Json } from '../../base/json.ts'
 import { yamlText } from './yaml-text.ts'
 

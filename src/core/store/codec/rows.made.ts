@@ -1,4 +1,4 @@
-// Made from graph/rows.ts: npx vitest run src/graph/rows.test.ts -u
+// Made from graph/rows.ts: npx vitest run src/core/graph/rows.test.ts -u
 import { NO_USAGE } from '../../graph/content.ts'
 import type { Conversation, Link, Node, Turn } from '../../graph/rows.ts'
 import {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { storeConformance } from '../../testing/conformance/store-conformance.ts'
+import { storeConformance } from '../../../testing/conformance/store-conformance.ts'
 import {
   commitOf,
   next,
@@ -8,7 +8,7 @@ import {
   treeCommit,
   turnRow,
   warningEvent,
-} from '../../testing/conformance/store-rows.ts'
+} from '../../../testing/conformance/store-rows.ts'
 import type { LocalStore } from '../store.ts'
 import { memoryStore } from './index.ts'
 import { reloadTables } from './snapshot.ts'

@@ -8,9 +8,9 @@
 //   - A stored event that comes a second time changes nothing.
 //   - What usually follows from an event (see `Told`) is assumed, unless the event says otherwise.
 
-import type { DurableEvent, LiveEvent, RunEvent } from '../../graph/event.ts'
-import type { ToldLane, ToldNode } from '../../graph/kinds.ts'
-import type { Id } from '../../graph/rows.ts'
+import type { DurableEvent, LiveEvent, RunEvent } from '../../../core/graph/event.ts'
+import type { ToldLane, ToldNode } from '../../../core/graph/kinds.ts'
+import type { Id } from '../../../core/graph/rows.ts'
 import type { ConversationState, RunState, TreeAsked, TreeNode, TreeState, TreeWord } from './tree-state.ts'
 import { inOrder, type List } from './trie.ts'
 import { NONE_USED, nextId, sumOf, wordsOf } from './values.ts'

@@ -1,9 +1,9 @@
-import type { Json } from '../../base/json.ts'
-import type { Content, ToolCall, Usage } from '../../graph/content.ts'
-import type { DurableEvent } from '../../graph/event.ts'
-import type { WaitingOn } from '../../graph/kinds.ts'
-import type { OutcomeRecord } from '../../graph/outcome.ts'
-import type { Id, LaneFacts, NodeState, TurnState } from '../../graph/rows.ts'
+import type { Json } from '../../../core/base/json.ts'
+import type { Content, ToolCall, Usage } from '../../../core/graph/content.ts'
+import type { DurableEvent } from '../../../core/graph/event.ts'
+import type { WaitingOn } from '../../../core/graph/kinds.ts'
+import type { OutcomeRecord } from '../../../core/graph/outcome.ts'
+import type { Id, LaneFacts, NodeState, TurnState } from '../../../core/graph/rows.ts'
 import { type List, Trie } from './trie.ts'
 
 /**

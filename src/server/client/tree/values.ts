@@ -1,6 +1,6 @@
 // The few values that other rooms have too: the client imports nothing but types, so that a browser reads only the client.
 
-import type { Content, Usage } from '../../graph/content.ts'
+import type { Content, Usage } from '../../../core/graph/content.ts'
 
 /** No tokens. */
 export const NONE_USED: Usage = { inputTokens: 0, outputTokens: 0, cacheReadTokens: 0, cacheWriteTokens: 0 }

@@ -1,6 +1,6 @@
-import type { ConversationTree, RunTree } from '../../conversation/tree.ts'
-import type { WaitingOn } from '../../graph/kinds.ts'
-import type { Id } from '../../graph/rows.ts'
+import type { ConversationTree, RunTree } from '../../../core/conversation/tree.ts'
+import type { WaitingOn } from '../../../core/graph/kinds.ts'
+import type { Id } from '../../../core/graph/rows.ts'
 import { isOpen } from './reduce.ts'
 import type {
   ConversationState,

@@ -1,4 +1,4 @@
-import type { ErrorCode } from '../../index.ts'
+import type { ErrorCode } from '../../../index.ts'
 
 /** Codes of faults that are found before the runtime is asked. */
 export const HTTP_CODES = Object.freeze([

@@ -6,8 +6,8 @@
 // - What belongs to another owner and what does not exist give the same bytes: a 404 tells nothing about its id.
 // - Of an error that is not ours nothing is told but that there was one.
 
-import { toJson } from '../../base/json.ts'
-import { isLegateError, type Json, type LegateError } from '../../index.ts'
+import { toJson } from '../../../core/base/json.ts'
+import { isLegateError, type Json, type LegateError } from '../../../index.ts'
 import { ADVICE, type ProblemCode, STATUS, TITLES } from './codes.ts'
 
 /** Problem details as they are sent: `application/problem+json`. */

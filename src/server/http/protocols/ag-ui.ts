@@ -1,9 +1,9 @@
-import { NotFoundError } from '../../index.ts'
-import { capabilitiesOf } from '../../surfaces/ag-ui/capabilities.ts'
-import { AG_UI_HEADERS, type AgUiEvent, agUiFrame } from '../../surfaces/ag-ui/event.ts'
-import { readRunInput } from '../../surfaces/ag-ui/run-input.ts'
-import { AgUiThread } from '../../surfaces/ag-ui/thread.ts'
-import type { PlainItem } from '../stream/frames.ts'
+import { NotFoundError } from '../../../index.ts'
+import { capabilitiesOf } from '../../protocols/ag-ui/capabilities.ts'
+import { AG_UI_HEADERS, type AgUiEvent, agUiFrame } from '../../protocols/ag-ui/event.ts'
+import { readRunInput } from '../../protocols/ag-ui/run-input.ts'
+import { AgUiThread } from '../../protocols/ag-ui/thread.ts'
+import type { PlainItem } from '../../stream/frames.ts'
 import { json, type Route } from '../table/route.ts'
 
 /** Media comes as data inside of messages. */

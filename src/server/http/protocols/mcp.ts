@@ -1,7 +1,7 @@
-import { DeniedError } from '../../index.ts'
-import { SESSION_HEADER } from '../../surfaces/mcp/http.ts'
+import { DeniedError } from '../../../index.ts'
+import { SESSION_HEADER } from '../../protocols/mcp/http.ts'
+import type { PlainItem } from '../../stream/frames.ts'
 import { NOT_FOUND, Problem } from '../problem/problem.ts'
-import type { PlainItem } from '../stream/frames.ts'
 import { type Answer, PARSE_ERROR, type Route, type RouteCall } from '../table/route.ts'
 
 const MCP_BYTES = 4_000_000

@@ -1,4 +1,4 @@
-import { NotFoundError } from '../../index.ts'
+import { NotFoundError } from '../../../index.ts'
 import { json, type Route } from '../table/route.ts'
 import { answer, bodyOf, bodySchema, param, SHORT } from './parts.ts'
 

@@ -1,7 +1,7 @@
-import { Chat, type ChatStream } from '../../surfaces/ai-sdk/chat.ts'
-import { CHAT_HEADERS, chatFrame, LAST_FRAME } from '../../surfaces/ai-sdk/chat-frames.ts'
-import { readChatRequest } from '../../surfaces/ai-sdk/chat-request.ts'
-import type { PlainItem } from '../stream/frames.ts'
+import { Chat, type ChatStream } from '../../protocols/ai-sdk/chat.ts'
+import { CHAT_HEADERS, chatFrame, LAST_FRAME } from '../../protocols/ai-sdk/chat-frames.ts'
+import { readChatRequest } from '../../protocols/ai-sdk/chat-request.ts'
+import type { PlainItem } from '../../stream/frames.ts'
 import { type Answer, json, NOTHING, type QuerySchema, type Route, type RouteCall } from '../table/route.ts'
 import { answer, bodySchema, OBJECT, param, SHORT, UNICODE } from './parts.ts'
 

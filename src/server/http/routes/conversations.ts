@@ -1,4 +1,4 @@
-import { NotFoundError } from '../../index.ts'
+import { NotFoundError } from '../../../index.ts'
 import { json, NOTHING, type Route, type RouteCall } from '../table/route.ts'
 import {
   answer,

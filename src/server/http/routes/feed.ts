@@ -4,11 +4,11 @@
 // - Its `id:` is one opaque text for all of its sources, at most 1 kB: a reader that comes back anywhere misses nothing.
 // - Changes are ordered per tree only.
 
-import { isId } from '../../base/id.ts'
-import { NotFoundError, type RunEvent } from '../../index.ts'
+import { isId } from '../../../core/base/id.ts'
+import { NotFoundError, type RunEvent } from '../../../index.ts'
+import type { PlacedItem } from '../../stream/frames.ts'
+import { mergeSources } from '../../stream/merge.ts'
 import { Problem } from '../problem/problem.ts'
-import type { PlacedItem } from '../stream/frames.ts'
-import { mergeSources } from '../stream/merge.ts'
 import type { Answer, Route, RouteCall } from '../table/route.ts'
 
 const MOST_TREES = 16

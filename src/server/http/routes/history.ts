@@ -1,5 +1,5 @@
-import type { ConversationHistory } from '../../doors/rows.ts'
-import type { Id, Run } from '../../index.ts'
+import type { ConversationHistory } from '../../../doors/rows.ts'
+import type { Id, Run } from '../../../index.ts'
 import { type AnswerForm, json, NOTHING, type Route, type RouteCall } from '../table/route.ts'
 import { answer, bodyOf, bodySchema, DONE, ID, OBJECT, param, SHORT, TEXT } from './parts.ts'
 

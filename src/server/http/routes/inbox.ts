@@ -1,4 +1,4 @@
-import type { ScopedRuntime } from '../../index.ts'
+import type { ScopedRuntime } from '../../../index.ts'
 import { json, NOTHING, type Route } from '../table/route.ts'
 import { answer, bodyOf, bodySchema, DONE, FLAG, FROM, given, LIMIT, listPart, param, TEXT } from './parts.ts'
 

@@ -1,8 +1,8 @@
 // Where callers without a token can log in, for clients that know OAuth alone: the metadata of RFC 9728, and the header that leads
 // there. Both are there only where the server takes tokens of a provider.
 
-import type { Scope } from '../../doors/grant.ts'
-import { NotFoundError } from '../../index.ts'
+import type { Scope } from '../../../doors/grant.ts'
+import { NotFoundError } from '../../../index.ts'
 import { type Answer, json, type Route, type RouteCall } from '../table/route.ts'
 
 const WELL_KNOWN = '/.well-known/oauth-protected-resource'

@@ -1,4 +1,4 @@
-import type { Node } from '../../doors/rows.ts'
+import type { Node } from '../../../doors/rows.ts'
 import { json, type Route, type RouteCall } from '../table/route.ts'
 import { answer, FROM, nodeView, param } from './parts.ts'
 import { requestOf } from './runs.ts'

@@ -1,9 +1,9 @@
 // Parts that rows of the table share: forms of answers, parts of queries and bodies, and views of rows.
 
-import { fitting } from '../../base/page/json-bytes.ts'
-import { PageRoom } from '../../base/page/room.ts'
+import { fitting } from '../../../core/base/page/json-bytes.ts'
+import { PageRoom } from '../../../core/base/page/room.ts'
+import type { Conversation, Node } from '../../../doors/rows.ts'
 import type { Answers, ConversationAnswer, NodeAnswer } from '../../client/index.ts'
-import type { Conversation, Node } from '../../doors/rows.ts'
 import type { AnswerForm, QuerySchema, RouteCall, RouteQuery } from '../table/route.ts'
 
 export const OBJECT: { readonly [key: string]: unknown } = { type: 'object' }

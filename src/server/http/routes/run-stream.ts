@@ -1,8 +1,8 @@
 // Streams of runs: where a reader comes in, and what it gets.
 
-import type { Run, RunEvent } from '../../index.ts'
+import type { Run, RunEvent } from '../../../index.ts'
+import type { StreamRequest } from '../../stream/reader.ts'
 import { Problem } from '../problem/problem.ts'
-import type { StreamRequest } from '../stream/reader.ts'
 import type { AnswerForm, QuerySchema, RouteCall } from '../table/route.ts'
 
 export const STREAM_QUERY: Readonly<Record<string, QuerySchema>> = {

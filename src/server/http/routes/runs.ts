@@ -1,7 +1,7 @@
-import { isTraceparent } from '../../base/traceparent.ts'
-import { InputError, type Run, type ScopedRuntime } from '../../index.ts'
-import type { StreamItem } from '../stream/frames.ts'
-import type { StreamRequest } from '../stream/reader.ts'
+import { isTraceparent } from '../../../core/base/traceparent.ts'
+import { InputError, type Run, type ScopedRuntime } from '../../../index.ts'
+import type { StreamItem } from '../../stream/frames.ts'
+import type { StreamRequest } from '../../stream/reader.ts'
 import { type Answer, json, NOTHING, type Route, type RouteCall } from '../table/route.ts'
 import {
   ANY_JSON,

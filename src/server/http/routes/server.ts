@@ -1,4 +1,4 @@
-import { VERSION } from '../../base/package/version.ts'
+import { VERSION } from '../../../core/base/package/version.ts'
 import { openApi } from '../table/openapi.ts'
 import { json, NOTHING, type Route } from '../table/route.ts'
 import { answer } from './parts.ts'

@@ -1,9 +1,9 @@
 // The route table. Router, validation, OpenAPI, the reference page and the attack matrix are made from it.
 
-import { PAGE_ROUTES } from '../page/routes.ts'
-import { A2A_ROUTES } from '../surfaces/a2a.ts'
-import { AG_UI_ROUTES } from '../surfaces/ag-ui.ts'
-import { MCP_ROUTES } from '../surfaces/mcp.ts'
+import { PAGE_ROUTES } from '../../page/routes.ts'
+import { A2A_ROUTES } from '../protocols/a2a.ts'
+import { AG_UI_ROUTES } from '../protocols/ag-ui.ts'
+import { MCP_ROUTES } from '../protocols/mcp.ts'
 import type { Route } from '../table/route.ts'
 import { ADMIN_ROUTES, OWNER_ROUTES } from './admin.ts'
 import { AGENT_ROUTES } from './agents.ts'

@@ -1,8 +1,8 @@
+import type { TokenInfo } from '../../../doors/grant.ts'
+import type { Principal } from '../../../index.ts'
 import type { WebhookRequest } from '../../client/index.ts'
-import type { TokenInfo } from '../../doors/grant.ts'
-import type { Principal } from '../../index.ts'
-import { HOOK_TYPES } from '../hooks/webhooks.ts'
-import type { Maker } from '../identity/tokens.ts'
+import { HOOK_TYPES } from '../../hooks/webhooks.ts'
+import type { Maker } from '../../identity/tokens.ts'
 import { json, NOTHING, type Route, type RouteCall } from '../table/route.ts'
 import { answer, bodyOf, bodySchema, DONE, LIMIT, OBJECT, param, SHORT } from './parts.ts'
 

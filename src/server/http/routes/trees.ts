@@ -1,4 +1,4 @@
-import { InputError } from '../../index.ts'
+import { InputError } from '../../../index.ts'
 import { json, type Route } from '../table/route.ts'
 import { answer, given, param } from './parts.ts'
 

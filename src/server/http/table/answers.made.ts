@@ -1,4 +1,4 @@
-// Made by `node scripts/reference.mjs` from src/client/answers.ts. Change the types there.
+// Made by `node scripts/reference.mjs` from src/server/client/answers.ts. Change the types there.
 
 export const ANSWER_SCHEMAS: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
   AbsentSource: {"description":"Something that gives tools and could not be started, and why.","type":"object","properties":{"name":{"type":"string"},"reason":{"type":"string"}},"required":["name","reason"]},

@@ -1,8 +1,8 @@
 // Checks what comes with a request against its row of the table: the values of the query, and the body.
 
 import type { ErrorObject, ValidateFunction } from 'ajv'
-import { isId } from '../../base/id.ts'
-import type { Json } from '../../index.ts'
+import { isId } from '../../../core/base/id.ts'
+import type { Json } from '../../../index.ts'
 import { Problem } from '../problem/problem.ts'
 import type { QuerySchema, Route, RouteQuery } from './route.ts'
 

@@ -6,19 +6,19 @@
 //   - A route that is not in the table cannot exist.
 //   - A handler reaches the runtime only through `call.runtime`, which is bound to who asks (I12).
 
+import type { Scope } from '../../../doors/grant.ts'
+import type { Json, JsonSchema, Principal, ScopedRuntime } from '../../../index.ts'
 import type { Answers } from '../../client/index.ts'
-import type { Scope } from '../../doors/grant.ts'
-import type { Json, JsonSchema, Principal, ScopedRuntime } from '../../index.ts'
-import type { A2aEndpoint } from '../../surfaces/a2a/endpoint.ts'
-import type { PushStore } from '../../surfaces/a2a/push.ts'
-import type { McpEndpoint } from '../../surfaces/mcp/http.ts'
-import type { McpOptions } from '../../surfaces/mcp/index.ts'
-import type { Retention } from '../hooks/retention.ts'
-import type { Webhooks } from '../hooks/webhooks.ts'
-import type { Maker, Tokens } from '../identity/tokens.ts'
-import type { StreamRequest } from '../stream/reader.ts'
-import type { Streams } from '../stream/streams.ts'
-import type { ChangeTicker } from '../stream/ticker.ts'
+import type { Retention } from '../../hooks/retention.ts'
+import type { Webhooks } from '../../hooks/webhooks.ts'
+import type { Maker, Tokens } from '../../identity/tokens.ts'
+import type { A2aEndpoint } from '../../protocols/a2a/endpoint.ts'
+import type { PushStore } from '../../protocols/a2a/push.ts'
+import type { McpEndpoint } from '../../protocols/mcp/http.ts'
+import type { McpOptions } from '../../protocols/mcp/index.ts'
+import type { StreamRequest } from '../../stream/reader.ts'
+import type { Streams } from '../../stream/streams.ts'
+import type { ChangeTicker } from '../../stream/ticker.ts'
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'DELETE'
 

@@ -1,5 +1,5 @@
 import { TrieRouter } from 'hono/router/trie-router'
-import { isId } from '../../base/id.ts'
+import { isId } from '../../../core/base/id.ts'
 import { NOT_FOUND, Problem } from '../problem/problem.ts'
 import type { ParamKind, Route } from './route.ts'
 

@@ -4,8 +4,8 @@
 //   - An answer holds for the node that it names, or for the only one that waits. What cannot be read answers nothing.
 //   - A yes names what the peer saw. Nothing here looks up what a node asks for the peer.
 
-import { askedText } from '../../doors/rows.ts'
-import type { Json, PendingApproval, PendingQuestion, ScopedRuntime } from '../../index.ts'
+import { askedText } from '../../../doors/rows.ts'
+import type { Json, PendingApproval, PendingQuestion, ScopedRuntime } from '../../../index.ts'
 import { dataIn, malformed, textIn } from './parts.ts'
 import type { A2aMessage, A2aPart } from './wire.ts'
 

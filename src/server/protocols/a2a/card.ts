@@ -1,7 +1,7 @@
-import { sha256 } from '../../base/hash.ts'
-import { canonicalJson } from '../../base/json.ts'
-import type { AgentInfo } from '../../doors/rows.ts'
-import type { Json } from '../../index.ts'
+import { sha256 } from '../../../core/base/hash.ts'
+import { canonicalJson } from '../../../core/base/json.ts'
+import type { AgentInfo } from '../../../doors/rows.ts'
+import type { Json } from '../../../index.ts'
 import { INPUT_TYPES } from './parts.ts'
 import { A2A_VERSION, IDEMPOTENT } from './wire.ts'
 

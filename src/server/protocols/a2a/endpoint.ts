@@ -1,7 +1,7 @@
 // A2A over HTTP, without a network: one request in, an answer or a stream out. Who asks was found out before.
 
 import type { StreamResponse, TaskPushNotificationConfig } from '@a2a-js/sdk'
-import type { Json } from '../../index.ts'
+import type { Json } from '../../../index.ts'
 import { OLDER_VERSION, olderTransport, speaksOlder } from './older.ts'
 import { type A2aCaller, RowsHandler } from './request-handler.ts'
 import { type A2aSdk, loadSdk } from './sdk.ts'

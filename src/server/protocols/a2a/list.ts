@@ -1,4 +1,4 @@
-import type { RunTree } from '../../doors/rows.ts'
+import type { RunTree } from '../../../doors/rows.ts'
 import { malformed } from './parts.ts'
 import type { AgentTasks } from './tasks.ts'
 import type { A2aTask } from './wire.ts'

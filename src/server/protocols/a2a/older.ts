@@ -2,8 +2,8 @@
 // of 1.0. They read a card of their own.
 
 import type { A2ARequestHandler } from '@a2a-js/sdk/server'
-import type { AgentInfo } from '../../doors/rows.ts'
-import type { Json } from '../../index.ts'
+import type { AgentInfo } from '../../../doors/rows.ts'
+import type { Json } from '../../../index.ts'
 import { type CardPlace, cardOf } from './card.ts'
 
 /** Does a request speak 0.3? Its methods have names such as `message/send`, and mostly no header says the version. */

@@ -1,8 +1,8 @@
 // Parts of A2A as contents of ours, and contents as parts. Pure functions.
 
-import { parseJson } from '../../base/json.ts'
-import type { Block } from '../../doors/rows.ts'
-import type { Content, Json } from '../../index.ts'
+import { parseJson } from '../../../core/base/json.ts'
+import type { Block } from '../../../doors/rows.ts'
+import type { Content, Json } from '../../../index.ts'
 import { type A2aMessage, type A2aPart, A2aRefusal } from './wire.ts'
 
 /** The types of content that a peer may send to an agent that takes messages. */

@@ -21,7 +21,7 @@ import type {
   TaskPushNotificationConfig,
 } from '@a2a-js/sdk'
 import type { A2ARequestHandler } from '@a2a-js/sdk/server'
-import { isLegateError, type Json } from '../../index.ts'
+import { isLegateError, type Json } from '../../../index.ts'
 import { listTasks } from './list.ts'
 import { malformed } from './parts.ts'
 import type { PushConfig, PushStore } from './push.ts'

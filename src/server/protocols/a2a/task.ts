@@ -1,7 +1,7 @@
 // Runs as tasks of A2A: a task is a run, and nothing is kept beside the rows.
 
-import type { RunTree } from '../../doors/rows.ts'
-import type { Content, Json, RunEvent, RunOutcome } from '../../index.ts'
+import type { RunTree } from '../../../doors/rows.ts'
+import type { Content, Json, RunEvent, RunOutcome } from '../../../index.ts'
 import { type A2aAsk, askedAt, askParts } from './asks.ts'
 import { partsOf } from './parts.ts'
 import type { A2aArtifact, A2aMessage, A2aMetadata, A2aPart, A2aPlace, A2aState, A2aStatus, A2aUpdate } from './wire.ts'

@@ -7,13 +7,13 @@
 //   - What waits for a person is shown to the peer only with the scope `approve`; without it the task is at work.
 //   - A message that arrives again begins nothing twice. A peer that leaves stops nothing.
 
-import { onAbort } from '../../base/abort.ts'
-import { sha256 } from '../../base/hash.ts'
-import { isId } from '../../base/id.ts'
-import { canonicalJson } from '../../base/json.ts'
-import { isTraceparent } from '../../base/traceparent.ts'
-import type { RunTree } from '../../doors/rows.ts'
-import { type Id, isLegateError, type Json, type Run, type RunEvent, type ScopedRuntime } from '../../index.ts'
+import { onAbort } from '../../../core/base/abort.ts'
+import { sha256 } from '../../../core/base/hash.ts'
+import { isId } from '../../../core/base/id.ts'
+import { canonicalJson } from '../../../core/base/json.ts'
+import { isTraceparent } from '../../../core/base/traceparent.ts'
+import type { RunTree } from '../../../doors/rows.ts'
+import { type Id, isLegateError, type Json, type Run, type RunEvent, type ScopedRuntime } from '../../../index.ts'
 import { type A2aAsk, readAnswers } from './asks.ts'
 import { inputOf, malformed } from './parts.ts'
 import { artifactsOf, askStatus, endUpdates, historyOf, metadataOf, type SaidLine, statusOf, updateOf } from './task.ts'

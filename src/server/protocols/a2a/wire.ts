@@ -1,6 +1,6 @@
 // The data of A2A 1.0 in its JSON form, as far as it is ours: parts, messages, tasks, updates, and what is refused.
 
-import type { Json } from '../../index.ts'
+import type { Json } from '../../../index.ts'
 
 /** The version of the protocol. A request that names none speaks 0.3: see `older`. */
 export const A2A_VERSION = '1.0'

@@ -1,8 +1,8 @@
 // MCP servers that an editor names for a session, as sources of its agent.
 
 import type { McpServer } from '@agentclientprotocol/sdk'
-import type { McpServerOptions } from '../../doors/mcp.ts'
-import { type AnyAgent, InputError } from '../../index.ts'
+import type { McpServerOptions } from '../../../doors/mcp.ts'
+import { type AnyAgent, InputError } from '../../../index.ts'
 
 /**
  * The agent with the servers of an editor. Before one of them starts, the person is asked; a run goes on without one that may not
@@ -14,7 +14,7 @@ export async function withEditorServers(
   folder: string,
 ): Promise<AnyAgent> {
   if (servers.length === 0) return agent
-  const { useMcp } = await import('../../doors/compat.ts')
+  const { useMcp } = await import('../../../doors/compat.ts')
   const named = servers.map((server): [string, McpServerOptions] => [server.name, optionsOf(server, folder)])
   return useMcp(agent, Object.fromEntries(withNames(agent, named)), { asks: true })
 }

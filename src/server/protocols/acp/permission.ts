@@ -4,8 +4,8 @@
 //   - The person reads all that a yes allows, as text of the prompt: editors show titles in part, and raw input not at all.
 //   - No character of a model or a file is invisible in the prompt.
 
-import { type AskedFacts, askedText } from '../../doors/rows.ts'
-import type { ScopedRuntime } from '../../index.ts'
+import { type AskedFacts, askedText } from '../../../doors/rows.ts'
+import type { ScopedRuntime } from '../../../index.ts'
 import { diffsOf, kindOf, permissionTitle, textContent, visibleJson } from './tool-view.ts'
 
 /** The facts of a request, from its event or from the list of what waits. */

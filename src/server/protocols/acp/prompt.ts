@@ -1,5 +1,5 @@
-import type { Block } from '../../doors/rows.ts'
-import { type Content, InputError } from '../../index.ts'
+import type { Block } from '../../../doors/rows.ts'
+import { type Content, InputError } from '../../../index.ts'
 
 /** A piece of a prompt, as ACP writes it. */
 type PromptBlock = { readonly type: string; readonly [key: string]: unknown }

@@ -1,6 +1,6 @@
 // A question to a person, as a form of ACP, and what he enters as the answer. Pure functions.
 
-import { visibleProse } from '../../base/text.ts'
+import { visibleProse } from '../../../core/base/text.ts'
 
 /** The facts of a question, from its event or from the list of what waits. */
 export interface AskedQuestion {

@@ -6,8 +6,8 @@
 //     is lost, and loading the session asks again.
 //   - A permission that is cancelled answers nothing.
 
-import { shortId } from '../../base/id.ts'
-import { MODES, type Mode } from '../../doors/recipe.ts'
+import { shortId } from '../../../core/base/id.ts'
+import { MODES, type Mode } from '../../../doors/recipe.ts'
 import {
   type AnyAgent,
   type Grant,
@@ -19,7 +19,7 @@ import {
   type RunEvent,
   type RunOutcome,
   type ScopedRuntime,
-} from '../../index.ts'
+} from '../../../index.ts'
 import { type AskedPermission, permissionOf, wordOf } from './permission.ts'
 import { contentOf } from './prompt.ts'
 import { type AskedQuestion, answerOf, type FormReply, formOf } from './question.ts'

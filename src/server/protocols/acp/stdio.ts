@@ -1,6 +1,6 @@
 import { Readable, Writable } from 'node:stream'
-import { code, type OptionRule, type OptionRules, readOptions } from '../../base/options.ts'
-import { type AnyAgent, isAgent, type ScopedRuntime } from '../../index.ts'
+import { code, type OptionRule, type OptionRules, readOptions } from '../../../core/base/options.ts'
+import { type AnyAgent, isAgent, type ScopedRuntime } from '../../../index.ts'
 import { makeAgent } from './serving.ts'
 
 /** How an agent is offered to an editor. */

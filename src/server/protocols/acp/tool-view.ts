@@ -1,9 +1,9 @@
 // Calls of tools as an editor shows them: title, kind, files, changes, plan. Pure functions.
 
 import { resolve } from 'node:path'
-import { visible, visibleLines } from '../../base/text.ts'
-import type { AskedFacts } from '../../doors/rows.ts'
-import type { Content, Json } from '../../index.ts'
+import { visible, visibleLines } from '../../../core/base/text.ts'
+import type { AskedFacts } from '../../../doors/rows.ts'
+import type { Content, Json } from '../../../index.ts'
 
 /** Where the files of a session are. */
 export type Folder = string

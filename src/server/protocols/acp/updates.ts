@@ -5,8 +5,8 @@
 //   - Every call of the tree is a call of the session, under the id of its node. A child's words are the content of the call
 //     that started it, which names the child's session.
 
-import { visible } from '../../base/text.ts'
-import type { Content, Json, RunEvent } from '../../index.ts'
+import { visible } from '../../../core/base/text.ts'
+import type { Content, Json, RunEvent } from '../../../index.ts'
 import { diffsOf, kindOf, locationsOf, planOf, textContent, titleOf, visibleJson } from './tool-view.ts'
 
 /** An update of a session, as ACP writes it. */

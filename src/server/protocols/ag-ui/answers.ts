@@ -1,7 +1,7 @@
 // The answers to interrupts: how a client is asked, and what its payload means to the runtime.
 
-import { canonicalJson } from '../../base/json.ts'
-import { isLegateError, type Json, type ScopedRuntime } from '../../index.ts'
+import { canonicalJson } from '../../../core/base/json.ts'
+import { isLegateError, type Json, type ScopedRuntime } from '../../../index.ts'
 import type { Interrupt } from './rows.ts'
 import type { GivenResult, ResumeWord, RunInput } from './run-input.ts'
 

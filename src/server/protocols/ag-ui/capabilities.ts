@@ -1,5 +1,5 @@
-import type { AgentInfo } from '../../doors/rows.ts'
-import type { Json } from '../../index.ts'
+import type { AgentInfo } from '../../../doors/rows.ts'
+import type { Json } from '../../../index.ts'
 
 /** The abilities of an agent, as AG-UI says them. Who may not approve is not asked. */
 export function capabilitiesOf({ name, description, subagents, output }: AgentInfo, approves: boolean): Json {

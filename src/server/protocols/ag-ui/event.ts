@@ -1,5 +1,5 @@
 import type { EventType } from '@ag-ui/core'
-import type { Json } from '../../index.ts'
+import type { Json } from '../../../index.ts'
 
 /** An event of AG-UI. The protocol has more fields than we send. */
 export type AgUiEvent = { readonly type: `${EventType}` } & Readonly<Record<string, Json | undefined>>

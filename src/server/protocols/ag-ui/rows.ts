@@ -1,7 +1,15 @@
 // Rows as a client of AG-UI reads them: the messages of a thread, and what it waits for.
 
-import { askedText, type Link, type Node, seenOf, type ToolCall, type TreeData, type Turn } from '../../doors/rows.ts'
-import type { Content, Json } from '../../index.ts'
+import {
+  askedText,
+  type Link,
+  type Node,
+  seenOf,
+  type ToolCall,
+  type TreeData,
+  type Turn,
+} from '../../../doors/rows.ts'
+import type { Content, Json } from '../../../index.ts'
 
 /** Something that a client must answer before a run goes on. */
 export interface Interrupt {

@@ -3,8 +3,8 @@
 // Must stay true: the client's copy of the history is never trusted. Of its messages, the newest one of the person is used, and
 // results of tools that it executes. Everything else is read from rows.
 
-import { parseJson } from '../../base/json.ts'
-import { type Content, InputError, type Json } from '../../index.ts'
+import { parseJson } from '../../../core/base/json.ts'
+import { type Content, InputError, type Json } from '../../../index.ts'
 
 /** A request of a client: something new that a person says, or what it answers. */
 export interface RunInput {

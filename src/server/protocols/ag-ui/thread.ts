@@ -7,8 +7,8 @@
 //   - A repeated request starts nothing twice. A client that leaves stops nothing.
 //   - Approvals and questions reach the client only with the scope `approve`. Without it the run waits, and the stream with it.
 
-import { parseJson } from '../../base/json.ts'
-import type { TreeData } from '../../doors/rows.ts'
+import { parseJson } from '../../../core/base/json.ts'
+import type { TreeData } from '../../../doors/rows.ts'
 import {
   ConflictError,
   DeniedError,
@@ -20,7 +20,7 @@ import {
   type Run,
   type RunEvent,
   type ScopedRuntime,
-} from '../../index.ts'
+} from '../../../index.ts'
 import { answersTo, refuse, requireNoResume, shownInterrupt, ThreadRefusal } from './answers.ts'
 import type { AgUiEvent } from './event.ts'
 import { groupBy, type Interrupt, interruptsOf, isParked, messagesOf, turnAbove } from './rows.ts'

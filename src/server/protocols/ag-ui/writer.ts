@@ -5,7 +5,7 @@
 //   - What was opened is closed before the run ends: messages, then subagents, the deepest first.
 //   - Ids of calls are ids of nodes. A message that a model writes anew gets another id.
 
-import type { Json, RunEvent } from '../../index.ts'
+import type { Json, RunEvent } from '../../../index.ts'
 import type { AgUiEvent } from './event.ts'
 import { contentText } from './rows.ts'
 

@@ -1,4 +1,4 @@
-import type { UiMessageChunk7 } from '../../doors/ai-sdk.ts'
+import type { UiMessageChunk7 } from '../../../doors/ai-sdk.ts'
 
 /** The headers of the stream that `useChat` reads. */
 export const CHAT_HEADERS: Readonly<Record<string, string>> = Object.freeze({

@@ -5,7 +5,7 @@
 // Called by: the routes of the chat.
 // Must stay true: the page's copy of the history is never trusted. Everything else is read from rows.
 
-import { type Content, InputError, type Json } from '../../index.ts'
+import { type Content, InputError, type Json } from '../../../index.ts'
 
 /** A request of a page: something new that a person says, or wants. */
 export interface ChatRequest {

@@ -7,8 +7,8 @@
 //   - A repeated request starts nothing twice. A page that leaves stops nothing.
 //   - A message of the agent has the id of its run.
 
-import { toUIMessageStream, UI_MESSAGE_ID, type UiMessage, type UiMessageChunk7 } from '../../doors/ai-sdk.ts'
-import { ConflictError, type Id, InputError, NotFoundError, type Run, type ScopedRuntime } from '../../index.ts'
+import { toUIMessageStream, UI_MESSAGE_ID, type UiMessage, type UiMessageChunk7 } from '../../../doors/ai-sdk.ts'
+import { ConflictError, type Id, InputError, NotFoundError, type Run, type ScopedRuntime } from '../../../index.ts'
 import { interruptsOf } from '../ag-ui/rows.ts'
 import type { ChatOutput, ChatOutputs, ChatRequest, ChatWord, ChatWords, PageMessage } from './chat-request.ts'
 

@@ -4,7 +4,7 @@
 // of a call; without one they are served too, but cannot be asked.
 
 import type { McpHttpHandler, McpRequestContext } from '@modelcontextprotocol/server'
-import type { Json } from '../../index.ts'
+import type { Json } from '../../../index.ts'
 import type { McpCaller } from './runs/peer.ts'
 import { type McpSdk, makeServer } from './serving.ts'
 import { type McpRequest, Sessions } from './sessions.ts'

@@ -1,8 +1,8 @@
 // Recipes as prompts: a person chooses one in a client, fills in its parameters, and gets its text.
 
 import path from 'node:path'
-import { loadRecipe, type RecipeParameter, readRecipeFile } from '../../doors/recipe.ts'
-import { DeniedError } from '../../index.ts'
+import { loadRecipe, type RecipeParameter, readRecipeFile } from '../../../doors/recipe.ts'
+import { DeniedError } from '../../../index.ts'
 import type { McpPrompt, McpPromptArgument } from './offer/offer.ts'
 
 /** The recipe of a file as a prompt; undefined where it has no prompt. */

@@ -3,7 +3,7 @@
 // Must stay true: a session keeps so many bytes and no more. What it no longer has is not sent again; the run is found by `run_list`.
 
 import type { EventStore, JSONRPCMessage } from '@modelcontextprotocol/server'
-import { sizeOf } from '../../base/json.ts'
+import { sizeOf } from '../../../core/base/json.ts'
 
 interface Sent {
   readonly streamId: string

@@ -7,11 +7,11 @@
 //   - Errors that are not ours tell nothing but that there was one.
 
 import type { Server, ServerContext } from '@modelcontextprotocol/server'
-import { sha256 } from '../../base/hash.ts'
-import { canonicalJson } from '../../base/json.ts'
-import { VERSION } from '../../base/package/version.ts'
-import { mayStart } from '../../doors/grant.ts'
-import { isLegateError, type Json, LegateError } from '../../index.ts'
+import { sha256 } from '../../../core/base/hash.ts'
+import { canonicalJson } from '../../../core/base/json.ts'
+import { VERSION } from '../../../core/base/package/version.ts'
+import { mayStart } from '../../../doors/grant.ts'
+import { isLegateError, type Json, LegateError } from '../../../index.ts'
 import { hasTasks, INVALID_PARAMS, McpRefusal, TASKS } from './offer/client.ts'
 import { isGap, matchResource } from './offer/match-resource.ts'
 import type { McpArguments, McpCall, McpOffer, McpPrompt, McpReader, McpTool } from './offer/offer.ts'

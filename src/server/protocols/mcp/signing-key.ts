@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { ConflictError, type Json, type Store } from '../../index.ts'
+import { ConflictError, type Json, type Store } from '../../../index.ts'
 
 const KIND = 'key'
 const ID = 'mcp'

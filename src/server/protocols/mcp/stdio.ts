@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import type { ScopedRuntime } from '../../index.ts'
+import type { ScopedRuntime } from '../../../index.ts'
 import { checkMcpOptions, type McpOptions } from './offer/options.ts'
 import { makeServer } from './serving.ts'
 

@@ -1,7 +1,7 @@
-import { parseJson } from '../../base/json.ts'
-import { flag, type OptionRules, readOptions } from '../../base/options.ts'
-import type { Model, ModelRequest } from '../../doors/models.ts'
-import { type AnyAgent, agent, type Content, type Json, type Tool } from '../../index.ts'
+import { parseJson } from '../../../core/base/json.ts'
+import { flag, type OptionRules, readOptions } from '../../../core/base/options.ts'
+import type { Model, ModelRequest } from '../../../doors/models.ts'
+import { type AnyAgent, agent, type Content, type Json, type Tool } from '../../../index.ts'
 
 /** How a tool is offered by itself. */
 export interface ToolAgentOptions {

@@ -3,7 +3,7 @@
 
 import { createRequire } from 'node:module'
 import type * as Package from '@opentelemetry/api'
-import { DefinitionError } from '../../index.ts'
+import { DefinitionError } from '../../../index.ts'
 
 let loaded: typeof Package | undefined
 

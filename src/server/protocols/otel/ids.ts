@@ -3,7 +3,7 @@
 
 import { randomBytes } from 'node:crypto'
 import type { Tracer } from '@opentelemetry/api'
-import type { SpanPlace } from '../../doors/hooks.ts'
+import type { SpanPlace } from '../../../doors/hooks.ts'
 
 /** Makes the ids of spans, as providers of OpenTelemetry want it. */
 export interface IdGenerator {

@@ -1,7 +1,7 @@
 // Metrics of model calls, runs and tools, under the names of both vocabularies.
 
 import type { Attributes, Counter, Histogram, Meter } from '@opentelemetry/api'
-import type { Span, SpanValue, Vocabulary } from '../../doors/hooks.ts'
+import type { Span, SpanValue, Vocabulary } from '../../../doors/hooks.ts'
 import { api } from './api.ts'
 
 /** Gives meters, as a provider of OpenTelemetry does. */

@@ -8,9 +8,9 @@
 //   - Where nobody has registered a provider, nothing is made.
 
 import type { Context, Span as OtelSpan, SpanContext, Tracer, TracerProvider } from '@opentelemetry/api'
-import { wantedVocabulary } from '../../base/package/vocabulary.ts'
-import type { Inside, Span, SpanContent, SpanStart, Telemetry, Vocabulary } from '../../doors/hooks.ts'
-import { DefinitionError } from '../../index.ts'
+import { wantedVocabulary } from '../../../core/base/package/vocabulary.ts'
+import type { Inside, Span, SpanContent, SpanStart, Telemetry, Vocabulary } from '../../../doors/hooks.ts'
+import { DefinitionError } from '../../../index.ts'
 import { api } from './api.ts'
 import { isGiven, withIds } from './ids.ts'
 import { type MeterSource, Metrics } from './metrics.ts'

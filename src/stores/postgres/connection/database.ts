@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { StoreError } from '../../../base/error.ts'
+import { StoreError } from '../../../core/base/error.ts'
 import { abandon, type PgRow, type PostgresClient, type PostgresPool, type Query, storePool, TYPES } from './driver.ts'
 import { failure, isLost, isMissing, isNameUnknown, isSilent } from './failure.ts'
 import { Places } from './places.ts'

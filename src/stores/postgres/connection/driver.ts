@@ -1,4 +1,4 @@
-import { StoreError } from '../../../base/error.ts'
+import { StoreError } from '../../../core/base/error.ts'
 import { isOptionRefused } from './failure.ts'
 
 export type PgRow = readonly unknown[]

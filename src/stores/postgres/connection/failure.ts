@@ -1,4 +1,4 @@
-import { isLegateError, StoreError } from '../../../base/error.ts'
+import { isLegateError, StoreError } from '../../../core/base/error.ts'
 
 /** An error of the driver, as far as its fields are known. */
 interface DriverError {

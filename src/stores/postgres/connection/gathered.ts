@@ -1,4 +1,4 @@
-import { isLegateError } from '../../../base/error.ts'
+import { isLegateError } from '../../../core/base/error.ts'
 
 /**
  * Asks for everything that is wanted in one turn of the event loop with one question: each costs a round trip. Where that fails, each is

@@ -1,4 +1,4 @@
-import { StoreError } from '../../../base/error.ts'
+import { StoreError } from '../../../core/base/error.ts'
 import { COMMIT } from './commit-function.ts'
 import type { Query } from './driver.ts'
 import { missingSchema } from './failure.ts'

@@ -1,5 +1,5 @@
-import { sha256 } from '../../base/hash.ts'
-import type { Body } from '../../graph/rows.ts'
+import { sha256 } from '../../../core/base/hash.ts'
+import type { Body } from '../../../core/graph/rows.ts'
 import {
   countEdges,
   edgeMark,
@@ -10,7 +10,7 @@ import {
   readRowMark,
   rowMark,
   turnEdgesMark,
-} from '../commit-chain.ts'
+} from '../../../core/store/commit-chain.ts'
 import { edgesIn } from './replica.ts'
 import type { StoredRow } from './transport.ts'
 

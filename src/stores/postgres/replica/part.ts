@@ -1,9 +1,9 @@
-import type { TreeReader } from '../../graph/reader.ts'
-import type { Id, Turn } from '../../graph/rows.ts'
-import { MissingRows } from '../look.ts'
-import { memoryReader } from '../memory/scan.ts'
-import type { Tables, TurnEntry } from '../memory/tables.ts'
-import { LaneList } from '../row-cache.ts'
+import type { TreeReader } from '../../../core/graph/reader.ts'
+import type { Id, Turn } from '../../../core/graph/rows.ts'
+import { MissingRows } from '../../../core/store/look.ts'
+import { memoryReader } from '../../../core/store/memory/scan.ts'
+import type { Tables, TurnEntry } from '../../../core/store/memory/tables.ts'
+import { LaneList } from '../../../core/store/row-cache.ts'
 import type { LaneRange, Wanted } from './transport.ts'
 
 /**

@@ -6,10 +6,10 @@
 //   - A commit has an id of its own: sent twice, it is stored once.
 //   - What `load` gives is of one moment.
 
-import type { Commit } from '../../graph/commit.ts'
-import type { Body, Id } from '../../graph/rows.ts'
-import type { RowLetter } from '../commit-chain.ts'
-import type { StoreChange } from '../store.ts'
+import type { Commit } from '../../../core/graph/commit.ts'
+import type { Body, Id } from '../../../core/graph/rows.ts'
+import type { RowLetter } from '../../../core/store/commit-chain.ts'
+import type { StoreChange } from '../../../core/store/store.ts'
 
 /** How far a tree is. */
 export interface Head {

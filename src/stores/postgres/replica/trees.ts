@@ -7,14 +7,14 @@
 //   - The database decides: a copy that is old makes a commit fail, never a wrong row.
 //   - Nothing here waits for the database but the caller: the event loop goes on.
 
-import { StoreError } from '../../base/error.ts'
-import type { Commit } from '../../graph/commit.ts'
-import type { EventRow } from '../../graph/event.ts'
-import type { TreeReader } from '../../graph/reader.ts'
-import type { Id } from '../../graph/rows.ts'
-import { checkCommit } from '../memory/commit.ts'
-import type { Tables } from '../memory/tables.ts'
-import { requireNoTreeRows, staleRow, unknownTree } from '../store.ts'
+import { StoreError } from '../../../core/base/error.ts'
+import type { Commit } from '../../../core/graph/commit.ts'
+import type { EventRow } from '../../../core/graph/event.ts'
+import type { TreeReader } from '../../../core/graph/reader.ts'
+import type { Id } from '../../../core/graph/rows.ts'
+import { checkCommit } from '../../../core/store/memory/commit.ts'
+import type { Tables } from '../../../core/store/memory/tables.ts'
+import { requireNoTreeRows, staleRow, unknownTree } from '../../../core/store/store.ts'
 import { NEWEST } from './part.ts'
 import { bodiesLacking, CHECKED, Replica, type ReplicaLimits, type ReplicaOptions, tablesOf } from './replica.ts'
 import {

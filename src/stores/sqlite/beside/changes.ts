@@ -1,5 +1,5 @@
-import { parseOwnJson } from '../../../base/json.ts'
-import { type ChangePage, readCursor, type TreeChange } from '../../feed.ts'
+import { parseOwnJson } from '../../../core/base/json.ts'
+import { type ChangePage, readCursor, type TreeChange } from '../../../core/store/feed.ts'
 import { type Connection, type SqlRow, textOf } from './connection.ts'
 
 /** The newest changes of all trees. Each row has the number after the one before it. */

@@ -1,4 +1,4 @@
-import type { SqlValue } from '../../codec/rows.ts'
+import type { SqlValue } from '../../../core/store/codec/rows.ts'
 
 export type SqlRow = readonly SqlValue[]
 

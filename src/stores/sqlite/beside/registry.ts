@@ -1,7 +1,7 @@
-import { StoreError } from '../../../base/error.ts'
-import { type Json, parseOwnJson } from '../../../base/json.ts'
-import type { SqlValue } from '../../codec/rows.ts'
-import { type Registry, type RegistryRow, requireRegistryRow, staleRegistryRow } from '../../registry.ts'
+import { StoreError } from '../../../core/base/error.ts'
+import { type Json, parseOwnJson } from '../../../core/base/json.ts'
+import type { SqlValue } from '../../../core/store/codec/rows.ts'
+import { type Registry, type RegistryRow, requireRegistryRow, staleRegistryRow } from '../../../core/store/registry.ts'
 import { type Connection, type SqlAccess, type SqlRow, textOf } from './connection.ts'
 
 /** Rows that belong to no tree. */

@@ -1,6 +1,6 @@
-import { parseOwnJson } from '../../../base/json.ts'
-import type { Spent } from '../../../graph/commit.ts'
-import { addSpent, type SpentQuery } from '../../spent.ts'
+import { parseOwnJson } from '../../../core/base/json.ts'
+import type { Spent } from '../../../core/graph/commit.ts'
+import { addSpent, type SpentQuery } from '../../../core/store/spent.ts'
 import { type Connection, type SqlRow, textOf } from './connection.ts'
 
 /** The usage of owners by day, agent and model, summed over all trees. */

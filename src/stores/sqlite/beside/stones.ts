@@ -1,8 +1,8 @@
-import { shortSha256 } from '../../../base/hash.ts'
-import { parseOwnJson } from '../../../base/json.ts'
-import type { Id } from '../../../graph/rows.ts'
-import type { Tombstone } from '../../archive.ts'
-import { forgottenStone, readTombstone, tombstoneFor } from '../../not-found.ts'
+import { shortSha256 } from '../../../core/base/hash.ts'
+import { parseOwnJson } from '../../../core/base/json.ts'
+import type { Id } from '../../../core/graph/rows.ts'
+import type { Tombstone } from '../../../core/store/archive.ts'
+import { forgottenStone, readTombstone, tombstoneFor } from '../../../core/store/not-found.ts'
 import { type Connection, textOf } from './connection.ts'
 
 /** Finds the tombstones that name a conversation or run. */

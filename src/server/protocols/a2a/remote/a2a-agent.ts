@@ -1,7 +1,7 @@
-import { parseJson } from '../../../base/json.ts'
-import { anything, type OptionRules, readOptions, record, text } from '../../../base/options.ts'
-import type { ReplyContext } from '../../../doors/background.ts'
-import { hostRequest } from '../../../doors/grant.ts'
+import { parseJson } from '../../../../core/base/json.ts'
+import { anything, type OptionRules, readOptions, record, text } from '../../../../core/base/options.ts'
+import type { ReplyContext } from '../../../../doors/background.ts'
+import { hostRequest } from '../../../../doors/grant.ts'
 import {
   type Agent,
   type AgentInput,
@@ -13,7 +13,7 @@ import {
   type Grant,
   type Json,
   type Schema,
-} from '../../../index.ts'
+} from '../../../../index.ts'
 import { blocksOf, dataIn, textIn } from '../parts.ts'
 import type { A2aPart } from '../wire.ts'
 import { RemoteTask } from './remote-task.ts'

@@ -1,8 +1,8 @@
-import { sha256 } from '../../../base/hash.ts'
-import { canonicalJson } from '../../../base/json.ts'
-import type { ReplyContext } from '../../../doors/background.ts'
-import { hostRequest } from '../../../doors/grant.ts'
-import { type Json, ToolError } from '../../../index.ts'
+import { sha256 } from '../../../../core/base/hash.ts'
+import { canonicalJson } from '../../../../core/base/json.ts'
+import type { ReplyContext } from '../../../../doors/background.ts'
+import { hostRequest } from '../../../../doors/grant.ts'
+import { type Json, ToolError } from '../../../../index.ts'
 import { A2A_VERSION, IDEMPOTENT } from '../wire.ts'
 import { type RemoteState, readState } from './state.ts'
 

@@ -4,11 +4,11 @@
 //   - Only the host is reached that the grant was asked for: no redirect, no card that leads elsewhere.
 //   - No answer is longer than the limit, and none is waited for without end.
 
-import { within } from '../../../base/abort.ts'
-import { messageOf } from '../../../base/error.ts'
-import { parseJson } from '../../../base/json.ts'
-import { hostRequest } from '../../../doors/grant.ts'
-import { type Json, ToolError } from '../../../index.ts'
+import { within } from '../../../../core/base/abort.ts'
+import { messageOf } from '../../../../core/base/error.ts'
+import { parseJson } from '../../../../core/base/json.ts'
+import { hostRequest } from '../../../../doors/grant.ts'
+import { type Json, ToolError } from '../../../../index.ts'
 import { A2A_VERSION } from '../wire.ts'
 
 const MOST_CHARS = 10_000_000

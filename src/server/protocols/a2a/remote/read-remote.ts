@@ -1,6 +1,6 @@
 // Reads the answers of a remote agent before anything in them is used: they may be anything.
 
-import { type Json, ToolError } from '../../../index.ts'
+import { type Json, ToolError } from '../../../../index.ts'
 import type { A2aArtifact, A2aMessage, A2aPart, A2aStatus, A2aTask } from '../wire.ts'
 
 type Fields = Readonly<Record<string, unknown>>

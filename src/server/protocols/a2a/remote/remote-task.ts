@@ -5,8 +5,8 @@
 //     same remote task.
 //   - A cancelled run cancels the remote task. A process that only ends does not.
 
-import type { ReplyContext } from '../../../doors/background.ts'
-import { isLegateError, type Json, ToolError } from '../../../index.ts'
+import type { ReplyContext } from '../../../../doors/background.ts'
+import { isLegateError, type Json, ToolError } from '../../../../index.ts'
 import { dataIn, textIn } from '../parts.ts'
 import { type A2aMessage, type A2aPart, type A2aStatus, type A2aTask, isOver } from '../wire.ts'
 import { type CheckedCard, checkCard, pinnedHash, previousContext } from './card-check.ts'

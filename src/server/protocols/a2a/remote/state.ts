@@ -1,6 +1,6 @@
 // The state that an agent behind A2A keeps in its row, so that a process that comes later goes on with the same remote task.
 
-import type { Json } from '../../../index.ts'
+import type { Json } from '../../../../index.ts'
 
 /** A question that a person was asked, and whether the answer was sent. */
 export interface RemoteQuestion {

@@ -4,7 +4,7 @@
 // Called by: `serving` lists and calls them; users write them as options of `serve({ mcp })` and `serveMcp`.
 // Must stay true: results are those of MCP, as objects. Their forms are checked where they are sent.
 
-import type { Json, JsonSchema } from '../../../index.ts'
+import type { Json, JsonSchema } from '../../../../index.ts'
 
 /** Arguments as a client sent them. */
 export type McpArguments = Readonly<Record<string, Json>>

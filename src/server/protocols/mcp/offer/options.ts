@@ -1,4 +1,4 @@
-import { code, flag, int, list, type OptionRules, readOptions, record, text } from '../../../base/options.ts'
+import { code, flag, int, list, type OptionRules, readOptions, record, text } from '../../../../core/base/options.ts'
 import type { McpPrompt, McpResource, McpTool } from './offer.ts'
 
 /** How agents are offered over MCP, and what is offered beside them. */

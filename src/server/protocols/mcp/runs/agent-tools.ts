@@ -1,7 +1,7 @@
 // Agents as tools of MCP: name, description, and the agent's own schemas.
 
-import type { AgentInfo } from '../../../doors/rows.ts'
-import { InputError, type JsonSchema } from '../../../index.ts'
+import type { AgentInfo } from '../../../../doors/rows.ts'
+import { InputError, type JsonSchema } from '../../../../index.ts'
 import { hasTasks, needTasks } from '../offer/client.ts'
 import type { McpArguments, McpCall, McpTool } from '../offer/offer.ts'
 import { attachRun, isObjectSchema, type Peer, runIn, shapeOf } from './peer.ts'

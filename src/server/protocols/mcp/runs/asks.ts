@@ -6,9 +6,9 @@
 //   - What cannot be read as an answer leaves the request open, and the person is not asked for it again in this call.
 //   - A request that is too long to be shown whole is listed, and nobody can allow it here.
 
-import { visible, visibleProse } from '../../../base/text.ts'
-import { askedText } from '../../../doors/rows.ts'
-import type { Json, PendingApproval, PendingQuestion, ScopedRuntime } from '../../../index.ts'
+import { visible, visibleProse } from '../../../../core/base/text.ts'
+import { askedText } from '../../../../doors/rows.ts'
+import type { Json, PendingApproval, PendingQuestion, ScopedRuntime } from '../../../../index.ts'
 
 /** One thing that waits for a person. */
 export type Ask =

@@ -2,8 +2,8 @@
 //
 // Must stay true: a run that did not complete is an error that says what to do, never a result that looks like an answer.
 
-import type { Block } from '../../../doors/rows.ts'
-import type { Content, Id, Json, RunOutcome, Usage } from '../../../index.ts'
+import type { Block } from '../../../../doors/rows.ts'
+import type { Content, Id, Json, RunOutcome, Usage } from '../../../../index.ts'
 
 /** A piece of a result, as MCP writes it. */
 export type McpContent =

@@ -1,4 +1,4 @@
-import type { Run, RunEvent, RunOutcome } from '../../../index.ts'
+import type { Run, RunEvent, RunOutcome } from '../../../../index.ts'
 
 /** How following a run came to its end. */
 export type Followed =

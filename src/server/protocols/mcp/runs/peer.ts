@@ -5,7 +5,7 @@
 //   - What waits for a person is put to the caller only if its principal has the scope `approve`.
 //   - A call that the caller leaves cancels its run; a run that has become a task goes on.
 
-import type { WhyReason } from '../../../doors/rows.ts'
+import type { WhyReason } from '../../../../doors/rows.ts'
 import {
   ConflictError,
   DeniedError,
@@ -15,7 +15,7 @@ import {
   NotFoundError,
   type Run,
   type ScopedRuntime,
-} from '../../../index.ts'
+} from '../../../../index.ts'
 import { hasForms, hasTasks } from '../offer/client.ts'
 import type { McpCall } from '../offer/offer.ts'
 import type { McpOptions } from '../offer/options.ts'

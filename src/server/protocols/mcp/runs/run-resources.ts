@@ -1,6 +1,6 @@
 // Runs, transcripts and long results as resources. Foreign ids answer like unknown ones.
 
-import { isLegateError, type Run } from '../../../index.ts'
+import { isLegateError, type Run } from '../../../../index.ts'
 import type { McpResource } from '../offer/offer.ts'
 import type { Peer } from './peer.ts'
 

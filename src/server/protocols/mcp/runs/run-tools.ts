@@ -3,8 +3,8 @@
 //
 // Must stay true: a model that calls allows nothing, unless its principal has the scope `approve:model`.
 
-import type { RunInfo } from '../../../doors/rows.ts'
-import { DeniedError, InputError, type Json } from '../../../index.ts'
+import type { RunInfo } from '../../../../doors/rows.ts'
+import { DeniedError, InputError, type Json } from '../../../../index.ts'
 import { hasForms } from '../offer/client.ts'
 import type { McpArguments, McpCall, McpTool } from '../offer/offer.ts'
 import { isWhole, readDecision, saysYes } from './asks.ts'

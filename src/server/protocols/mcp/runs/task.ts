@@ -1,7 +1,7 @@
 // Runs as tasks of the extension `io.modelcontextprotocol/tasks`. A task is a run: nothing is kept beside the rows.
 
-import type { RunTree } from '../../../doors/rows.ts'
-import type { Id, RunOutcome } from '../../../index.ts'
+import type { RunTree } from '../../../../doors/rows.ts'
+import type { Id, RunOutcome } from '../../../../index.ts'
 import { type AnswerShape, resultOf } from './content.ts'
 
 const POLL_MS = 1_000

@@ -1,6 +1,6 @@
 // The methods of the extension Tasks: `tasks/get`, `tasks/update`, `tasks/cancel`.
 
-import { NotFoundError } from '../../../index.ts'
+import { NotFoundError } from '../../../../index.ts'
 import { INVALID_PARAMS, McpRefusal, needTasks } from '../offer/client.ts'
 import type { McpCall } from '../offer/offer.ts'
 import { attachRun, type Peer } from './peer.ts'

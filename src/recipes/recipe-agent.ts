@@ -1,17 +1,17 @@
 import path from 'node:path'
-import type { Agent } from '../agent/definition/agent.ts'
-import { anything, code, flag, oneOf, orJust, readOptions, record, text } from '../base/options.ts'
-import { type Budget, checkBudget } from '../grant/budget.ts'
-import { checkGrant, type Grant } from '../grant/grant.ts'
-import type { Content } from '../graph/content.ts'
-import { namedModel } from '../model/named/named-model.ts'
-import type { AgentFile } from '../recipe/agent-file/agent-file.ts'
-import { MODE_NAMES, type Mode, type Surface } from '../recipe/inline/spec.ts'
-import { type OpenOptions, readOpenOptions } from '../recipe/open/open-subagents.ts'
-import type { RecipeOptions } from '../recipe/recipe/load-recipe.ts'
-import { buildCore } from '../recipe/run/inline-core.ts'
-import { MEMORY_OPTIONS, type MemoryToolsOptions } from '../tools/memory-tools.ts'
-import { asAgent } from './standalone.ts'
+import type { Agent } from '../core/agent/definition/agent.ts'
+import { anything, code, flag, oneOf, orJust, readOptions, record, text } from '../core/base/options.ts'
+import { type Budget, checkBudget } from '../core/grant/budget.ts'
+import { checkGrant, type Grant } from '../core/grant/grant.ts'
+import type { Content } from '../core/graph/content.ts'
+import { namedModel } from '../core/model/named/named-model.ts'
+import { asAgent } from '../core/runtime/standalone.ts'
+import { MEMORY_OPTIONS, type MemoryToolsOptions } from '../core/tools/memory-tools.ts'
+import type { AgentFile } from './agent-file/agent-file.ts'
+import { MODE_NAMES, type Mode, type Surface } from './inline/spec.ts'
+import { type OpenOptions, readOpenOptions } from './open/open-subagents.ts'
+import type { RecipeOptions } from './recipe/load-recipe.ts'
+import { buildCore } from './run/inline-core.ts'
 
 export interface RecipeAgentOptions extends Pick<RecipeOptions, 'parameters' | 'ask' | 'readFile'> {
   /** How its file is read: `lenient` goes on where `strict` refuses. Default strict. */
@@ -60,8 +60,8 @@ export async function recipeAgent(
     ...(ask === undefined ? {} : { ask }),
     ...(readFile === undefined ? {} : { readFile }),
   }
-  const { loadDefinition } = await import('../recipe/discovery/load-definition.ts')
-  const { rootInline } = await import('../recipe/run/root-inline.ts')
+  const { loadDefinition } = await import('./discovery/load-definition.ts')
+  const { rootInline } = await import('./run/root-inline.ts')
   const file = typeof source === 'string' ? await loadDefinition(source, reader) : source
   checkParameters(file, parameters ?? {})
   const cwd = path.resolve(options.cwd ?? process.cwd())
