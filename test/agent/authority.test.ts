@@ -21,7 +21,7 @@ test('a model rule covers ids with a slash (I2)', async () => {
   await runtime.close()
 })
 
-test('an approval of one call allows nothing else that the call’s code asks for (reliability S8)', async () => {
+test('an approval of one call allows nothing else that the call’s code asks for', async () => {
   const runtime = open()
   let kidRan = false
   const kid = agent({

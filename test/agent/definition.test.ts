@@ -79,7 +79,7 @@ describe('a definition that cannot work is refused with what to do', () => {
   })
 })
 
-describe('agentscope 8.1/10 and 15: two subagents with one tool name are refused, never replaced', () => {
+describe('two subagents with one tool name are refused, never replaced', () => {
   const twins = [
     agent({ name: 'Research Agent', instructions: '' }),
     agent({ name: 'research_agent', instructions: '' }),
@@ -151,7 +151,7 @@ describe('an agent', () => {
     expect(useTools(base, 'search').identity.ref).toEqual(base.identity.ref)
   })
 
-  test('agently 004: a tool given part by part is answered with the form that is taken', () => {
+  test('a tool given part by part is answered with the form that is taken', () => {
     const base = agent({ name: 'clerk', instructions: '', model: scriptedModel([]) })
     const register = registerTool as (...given: readonly unknown[]) => unknown
 

@@ -10,7 +10,7 @@ import { localStore } from '../support/rows.ts'
 const it = tool({ description: 'It', input: { type: 'object' }, execute: () => 'ok' })
 const call = { name: 'it', input: {} }
 
-describe('cybros A42: the turn limit', () => {
+describe('the turn limit', () => {
   test('is followed by one call without tools to wrap up, which is no turn, and names the outcome', async () => {
     const model = scriptedModel([{ calls: [call] }, { calls: [call] }, 'So far: two results.'])
     const clerk = agent({ name: 'a', instructions: '', model, tools: { it }, budget: { modelCalls: 2 } })
@@ -110,7 +110,7 @@ describe('cybros A42: the turn limit', () => {
   })
 })
 
-describe('cybros A42: the limit of tool calls', () => {
+describe('the limit of tool calls', () => {
   test('keeps the first, drops the rest, counts them, and wraps up as over_budget', async () => {
     const five = Array.from({ length: 5 }, (_, at) => ({ name: 'it', input: { at } }))
     const model = scriptedModel([{ text: 'Five at once.', calls: five }, 'I have three.'])

@@ -137,7 +137,7 @@ describe('a model that fails', () => {
   })
 })
 
-describe('agentscope 8.8/103 and 104: a run that is cancelled while its model speaks', () => {
+describe('a run that is cancelled while its model speaks', () => {
   test('ends at once with what was said, though the model ignores its signal', async () => {
     const spoken = makeGate()
     const deaf = model(async function* () {

@@ -5,7 +5,7 @@ import { z } from 'zod'
 import { makeGate } from '../support/gate.ts'
 import { openRuntime, resultsIn } from '../support/reading.ts'
 
-test('cybros A40: the calls of one message run at the same time, and all end before the model is asked again', async () => {
+test('the calls of one message run at the same time, and all end before the model is asked again', async () => {
   const all = makeGate()
   let inside = 0
   const meet = tool({
@@ -26,7 +26,7 @@ test('cybros A40: the calls of one message run at the same time, and all end bef
   expect(resultsIn(model.requests[1]).map(({ content }) => content)).toEqual(calls.map((_, at) => `met ${at}`))
 })
 
-test('agentscope 8.8/101: results are in call order, whatever order they came in', async () => {
+test('results are in call order, whatever order they came in', async () => {
   const wait = tool({
     description: 'Wait',
     input: z.object({ ms: z.number() }),

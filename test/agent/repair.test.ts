@@ -19,7 +19,7 @@ function start(turns: readonly ScriptedAnswer[], repair: Repair = {}, options: {
 const LACKS = '{"items":[]}'
 const HAS = '{"items":[],"note":"x"}'
 
-describe('agently 19/: an answer that lacks what is ensured', () => {
+describe('an answer that lacks what is ensured', () => {
   test('60: is asked for until it is there; each attempt is a repair of its own', async () => {
     const { run, runtime, model } = start([LACKS, LACKS, HAS], { ensure: ['note'], retries: 2 })
 
@@ -124,7 +124,7 @@ describe('agently 19/: an answer that lacks what is ensured', () => {
 })
 
 describe('repair', () => {
-  test('agently 19/57: failFast stops the call at the first field that does not fit', async () => {
+  test('failFast stops the call at the first field that does not fit', async () => {
     const held = heldModel()
     const repair = { failFast: true }
     const runtime = openRuntime()

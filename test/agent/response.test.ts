@@ -9,7 +9,7 @@ import { eventsOf, isDurable, only, openRuntime } from '../support/reading.ts'
 const Out = z.object({ n: z.number() })
 const who = (model: Model, extra: object = {}) => agent({ name: 'who', instructions: '', model, ...extra })
 
-describe('agently 19/: what a run gives', () => {
+describe('what a run gives', () => {
   test('33: readers, also a late one, see the same; the model is called once', async () => {
     const model = scriptedModel([{ chunks: ['one ', 'two'] }])
     const run = openRuntime().run(who(model), 'go')
@@ -105,7 +105,7 @@ describe('agently 19/: what a run gives', () => {
   })
 })
 
-describe('agently 19/: what is set', () => {
+describe('what is set', () => {
   test('28: a request’s options stand over the agent’s settings, each by itself', async () => {
     const model = scriptedModel(['ok'])
     const settings = { temperature: 0.1, topP: 0.5, providerOptions: { a: { x: 1 } } }

@@ -12,7 +12,7 @@ import { tempFolder } from '../support/temp-folder.ts'
 
 const anything = { type: 'object' } as const
 
-describe('agentscope 8.2/35: one definition, run in any way', () => {
+describe('one definition, run in any way', () => {
   const Topic = z.object({ topic: z.string().min(3) })
   const Findings = z.object({ findings: z.array(z.string()) })
 
@@ -167,7 +167,7 @@ describe('an input that is wrong', () => {
     expect(unhandled).toEqual([])
   })
 
-  test('agentscope 8.2/41: dates and defaults of an input reach the model as JSON', async () => {
+  test('dates and defaults of an input reach the model as JSON', async () => {
     const model = scriptedModel(['ok'])
     const input = z.object({ at: z.iso.date().transform((text) => new Date(text)), n: z.number().default(3) })
     const clerk = agent({ name: 'clerk', instructions: '', model, input })
@@ -255,7 +255,7 @@ describe('a conversation goes on', () => {
     await expect(run.result).rejects.toThrow(NotFoundError)
   })
 
-  test('agentscope 8.6/88: after a cancelled turn, and no call is left without a result', async () => {
+  test('after a cancelled turn, and no call is left without a result', async () => {
     const entered = makeGate()
     const stuck = tool({
       description: 'Stuck',

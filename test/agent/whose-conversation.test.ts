@@ -17,7 +17,7 @@ test('a conversation goes on with its own agent only', async () => {
   await runtime.close()
 })
 
-test('a child’s conversation is its host’s: nobody else writes into it (cybros A77)', async () => {
+test('a child’s conversation is its host’s: nobody else writes into it', async () => {
   const runtime = createRuntime()
   const child = agent({
     name: 'child',

@@ -95,7 +95,7 @@ async function oneAsk(runtime: Runtime): Promise<PendingApproval> {
 
 const deploy = (to: Json = 'prod'): Call => ({ name: 'deploy', input: { to } })
 
-describe('reliability S-13: an answer is used up', () => {
+describe('an answer is used up', () => {
   test.each<[string, object, object]>([
     ['yes, then yes', { allow: true }, { allow: true }],
     ['yes, then no', { allow: true }, { allow: false }],
@@ -170,7 +170,7 @@ describe('reliability S-13: an answer is used up', () => {
   })
 })
 
-describe('reliability S-13: an answer that is none', () => {
+describe('an answer that is none', () => {
   test.each<[string, unknown]>([
     ['a text', 'true'],
     ['the text false', 'false'],
@@ -253,7 +253,7 @@ describe('reliability S-13: an answer that is none', () => {
   })
 })
 
-describe('reliability S-13: too late', () => {
+describe('too late', () => {
   test.each<[string, object]>([
     ['a yes', { allow: true }],
     ['a yes for good', { allow: true, always: true }],
@@ -317,7 +317,7 @@ describe('reliability S-13: too late', () => {
   })
 })
 
-describe('reliability S-13: an edit', () => {
+describe('an edit', () => {
   const net = (input: unknown) => [`net:${(input as { to: string }).to}`]
   const grant = { use: ['tool:*', 'net:*'], ask: ['tool:deploy', 'net:prod*'], deny: ['net:secret'] }
 
@@ -427,7 +427,7 @@ describe('reliability S-13: an edit', () => {
   })
 })
 
-describe('reliability S-13: for the rest of a conversation', () => {
+describe('for the rest of a conversation', () => {
   test.each<[string, readonly Call[]]>([
     ['another tool', [{ name: 'pay', input: { to: 'prod' } }]],
     ['a tool whose name begins with it', [{ name: 'deploy_all', input: {} }]],
@@ -498,7 +498,7 @@ describe('reliability S-13: for the rest of a conversation', () => {
   })
 })
 
-describe.each(stores)('reliability S-13: two processes on %s', (_, create) => {
+describe.each(stores)('two processes on %s', (_, create) => {
   const processes = useWorld(create)
 
   test('that answer at the same moment: one of them counts', async () => {
@@ -549,7 +549,7 @@ describe.each(stores)('reliability S-13: two processes on %s', (_, create) => {
   })
 })
 
-test('reliability S-13: fifty at once: each answer reaches its own ask', async () => {
+test('fifty at once: each answer reaches its own ask', async () => {
   const { effects, tools } = world()
   const runtime = openRuntime()
   const chance = new Chance(50)
@@ -572,7 +572,7 @@ test('reliability S-13: fifty at once: each answer reaches its own ask', async (
   expect(effects.map(({ input }) => (input as { to: number }).to).sort((a, b) => a - b)).toEqual(allowed)
 })
 
-test(`vercel/ai 17494, reliability S-13: no answer fits two asks: ${PAIRS.toLocaleString('en')} pairs`, () => {
+test(`vercel/ai 17494, no answer fits two asks: ${PAIRS.toLocaleString('en')} pairs`, () => {
   const conversation = { metadata: {} } as unknown as Conversation
   const requests = ['tool:a', 'tool:a"', 'tool:a,b', 'tool:a\n', 'tool:', 'agent:a', 'net:a\u0000', 'tool:a:b', 'a']
   const texts = ['', 'x', '"', '\n', ',', '["x"]', '\u0000', '1', 'true', 'é', 'e\u0301', 'tool:a']

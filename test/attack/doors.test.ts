@@ -248,51 +248,48 @@ const tried = isFull ? stores : ([['memory', memoryRows]] as const)
 
 let cells = 0
 
-describe.each(tried)(
-  'reliability S-2, agentscope 8.9/117, I1: a worker has no more than its host may pass on, on %s',
-  (_name, create) => {
-    describe.each(doors)('through $name', (door) => {
-      const isTakenOver = door.name.includes('process')
-      const applied = constraints
-        .filter(({ isBehindAnOffer }) => isBehindAnOffer !== true || door.hasOffer)
-        .filter(({ isBefore }) => isBefore !== true || !isTakenOver)
-        .filter(({ isByName }) => isByName !== true || door.isNamed !== false)
+describe.each(tried)('I1: a worker has no more than its host may pass on, on %s', (_name, create) => {
+  describe.each(doors)('through $name', (door) => {
+    const isTakenOver = door.name.includes('process')
+    const applied = constraints
+      .filter(({ isBehindAnOffer }) => isBehindAnOffer !== true || door.hasOffer)
+      .filter(({ isBefore }) => isBefore !== true || !isTakenOver)
+      .filter(({ isByName }) => isByName !== true || door.isNamed !== false)
 
-      test.each(applied)('$name', (constraint) => tryAll(door, constraint, { create, bound: constraint.bound(door) }))
-    })
+    test.each(applied)('$name', (constraint) => tryAll(door, constraint, { create, bound: constraint.bound(door) }))
+  })
 
-    describe.each(rootDoors)('$name', (door) => {
-      const applied = constraints.flatMap(({ atRoot, ...rest }) => (atRoot === null ? [] : [{ ...rest, atRoot }]))
+  describe.each(rootDoors)('$name', (door) => {
+    const applied = constraints.flatMap(({ atRoot, ...rest }) => (atRoot === null ? [] : [{ ...rest, atRoot }]))
 
-      test.each(applied)('$name of the application', (constraint) =>
-        tryAll(door, constraint, { create, bound: constraint.atRoot }),
+    test.each(applied)('$name of the application', (constraint) =>
+      tryAll(door, constraint, { create, bound: constraint.atRoot }),
+    )
+  })
+
+  describe.each([...doors, ...rootDoors])('and unbound through $name', (door) => {
+    test('it does all it likes: what is tried above is real', async () => {
+      const [danger, spread, loop] = await Promise.all(
+        (['danger', 'spread', 'loop'] as const).map(async (probe) => {
+          const worker = workerOf({ probe, ...wide })
+          await door.open({ create, bound: UNBOUND, later: UNBOUND, worker, smuggled: {} })
+          return worker.seen
+        }),
       )
-    })
 
-    describe.each([...doors, ...rootDoors])('and unbound through $name', (door) => {
-      test('it does all it likes: what is tried above is real', async () => {
-        const [danger, spread, loop] = await Promise.all(
-          (['danger', 'spread', 'loop'] as const).map(async (probe) => {
-            const worker = workerOf({ probe, ...wide })
-            await door.open({ create, bound: UNBOUND, later: UNBOUND, worker, smuggled: {} })
-            return worker.seen
-          }),
-        )
-
-        expect(danger).toMatchObject({ danger: 1, modelCalls: 2 })
-        expect(spread).toMatchObject({ leaves: LEAVES })
-        expect(loop).toMatchObject({ searches: ROUNDS, modelCalls: ROUNDS + 1 })
-      })
+      expect(danger).toMatchObject({ danger: 1, modelCalls: 2 })
+      expect(spread).toMatchObject({ leaves: LEAVES })
+      expect(loop).toMatchObject({ searches: ROUNDS, modelCalls: ROUNDS + 1 })
     })
-  },
-)
+  })
+})
 
 afterAll(() => {
   const size = `${doors.length + rootDoors.length} doors x ${constraints.length} constraints x ${tried.length} stores`
   figure('S-2', `${cells} cells: ${size}`)
 })
 
-describe('reliability S-2, I1: what bound a run once', () => {
+describe('I1: what bound a run once', () => {
   const store = () => ({ ...memoryStore(), close: async () => undefined })
   const thinking = scriptedModel(() => new Promise(() => undefined), 'host/model')
   const delegating = scriptedModel(
@@ -406,7 +403,7 @@ describe('reliability S-2, I1: what bound a run once', () => {
   })
 })
 
-describe('reliability S-2: a grant or budget that makes no sense makes no agent', () => {
+describe('a grant or budget that makes no sense makes no agent', () => {
   test.each<[string, object]>([
     ['a rule without a domain', { grant: { deny: ['danger'] } }],
     ['a list that is none', { grant: { deny: 'tool:danger' } }],

@@ -205,7 +205,7 @@ function expectNothingOutside(): void {
   expect(({} as { polluted?: unknown }).polluted).toBeUndefined()
 }
 
-describe('reliability S-4, I10: a hostile model', () => {
+describe('I10: a hostile model', () => {
   let tried = 0
 
   test(`does nothing outside of its grant, and every run ends: ${ACTIONS.toLocaleString('en')} actions`, async () => {

@@ -66,7 +66,7 @@ function at(tree: Tree, ...path: number[]): Tree {
   return path.reduce((node, child) => node.children[child] ?? node, tree)
 }
 
-describe('reliability S-3, I9: whose conversation a model can name', async () => {
+describe('I9: whose conversation a model can name', async () => {
   const relations = {
     itself: (own: Tree) => at(own, 0),
     'its child': (own: Tree) => at(own, 0, 1),
@@ -135,7 +135,7 @@ describe('reliability S-3, I9: whose conversation a model can name', async () =>
   })
 })
 
-describe('reliability S-3, I9: whose conversation an owner can name', () => {
+describe('I9: whose conversation an owner can name', () => {
   async function world() {
     const runtime = openRuntime()
     const { agent: expert } = recursive(() => [])

@@ -103,7 +103,7 @@ const operations: Readonly<Record<string, (files: Files) => Promise<unknown>>> =
   delete: (files) => files.delete('/workspace/dir/deep/secret'),
 }
 
-describe.runIf(HAS_PROC)('reliability S-5: one swap after every call of the system', () => {
+describe.runIf(HAS_PROC)('one swap after every call of the system', () => {
   const cases = Object.keys(operations).flatMap((operation) => Object.keys(swaps).map((swap) => [operation, swap]))
 
   test.each(cases)('%s, while %s', async (operation = '', swap = '') => {

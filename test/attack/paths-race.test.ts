@@ -13,7 +13,7 @@ const CANARY = 'canary: nobody may read or change this'
 const RACE_MS = isFull ? 60_000 : 2_500
 
 test.runIf(HAS_PROC)(
-  'reliability S-5: no operation leaves the workspace while another process swaps directories, links, pipes and hard links',
+  'no operation leaves the workspace while another process swaps directories, links, pipes and hard links',
   { timeout: RACE_MS + 60_000 },
   async () => {
     const folder = tempFolder()

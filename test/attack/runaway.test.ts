@@ -40,7 +40,7 @@ function agentsIn(store: LocalStore, run: Pick<Run, 'id'>): number {
 
 const never = () => new Promise<never>(() => undefined)
 
-describe.each(stores)('reliability S-12, I7: on %s', (_, create) => {
+describe.each(stores)('I7: on %s', (_, create) => {
   const world = useWorld(create)
   const start = () => world.start({ engine: { graceMs: GRACE_MS } })
 

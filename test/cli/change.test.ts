@@ -19,7 +19,7 @@ describe('history is changed from the command line', () => {
 
   const short = (id: string) => id.slice(-8)
 
-  test('cybros A82: fork makes a lane that waits, or goes on from a node; resume works on it; the original stays', async () => {
+  test('fork makes a lane that waits, or goes on from a node; resume works on it; the original stays', async () => {
     const store = localStore(place.runtime())
     const original = store.nodesOf(leadId)
     const [nodes, atEnd, json] = await Promise.all([
@@ -55,7 +55,7 @@ describe('history is changed from the command line', () => {
     expect(store.nodesOf(leadId)).toEqual(original)
   })
 
-  test('cybros A48: retry does once more what failed, and says which command works on it', async () => {
+  test('retry does once more what failed, and says which command works on it', async () => {
     const [retried, nothing] = await Promise.all([
       place.run(['retry', short(failedId)]),
       place.run(['retry', short(leadId)]),
@@ -71,7 +71,7 @@ describe('history is changed from the command line', () => {
     })
   })
 
-  test('cybros A50: edit says it otherwise, from the line or from stdin; without code its limits stay', async () => {
+  test('edit says it otherwise, from the line or from stdin; without code its limits stay', async () => {
     const store = localStore(place.runtime())
     const before = store.turn(leadId)
     const edited = await place.run(['edit', leadId, '-', '--json'], { input: 'And which shape?\n' })

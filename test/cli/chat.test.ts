@@ -69,7 +69,7 @@ export const poet = agent({ name: 'poet', reply: async () => 'By the code.' })
     expect(all.stdout.trim().split('\n')).toHaveLength(4)
   })
 
-  test('aster-goose 2.3: @name hands a message to the definition of that name, whatever the model would do', async () => {
+  test('@name hands a message to the definition of that name, whatever the model would do', async () => {
     const place = project({ '.claude/agents/poet.md': POET })
     const mock = await serveModel(place, (one) => {
       one.on({ systemMessage: 'You write poems.', userMessage: 'more' }, { content: 'Violets are blue.' })

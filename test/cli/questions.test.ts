@@ -13,7 +13,7 @@ async function asking(): Promise<{ readonly place: Place; readonly id: string }>
   return { place, id: id.slice(-8) }
 }
 
-describe('cybros A77: what an agent asks a person', () => {
+describe('what an agent asks a person', () => {
   test('is listed, shown and waited for by nobody; legate answer answers it, and resume goes on', async () => {
     const { place, id } = await asking()
     const [ps, shown, listed, parked] = await Promise.all([

@@ -187,7 +187,7 @@ describe('legate run, in a terminal', () => {
 })
 
 describe('legate explain', () => {
-  test('aster-goose 14/39: where a value is missing, it says what the file is and takes, and opens no file', async () => {
+  test('where a value is missing, it says what the file is and takes, and opens no file', async () => {
     const parameters = [
       '{key: topic, input_type: string, requirement: required, description: about what}',
       '{key: notes, input_type: file, requirement: user_prompt, description: a file}',
@@ -214,7 +214,7 @@ describe('legate explain', () => {
     expect(stderr).toContain('these parameters have no value: topic (about what). Give --param topic=VALUE.')
   })
 
-  test('aster-goose 15/11: shows what the model is told, its tools, grant, limits and cost bound, and calls none', async () => {
+  test('shows what the model is told, its tools, grant, limits and cost bound, and calls none', async () => {
     const place = project({ 'a.yaml': RECIPE })
     const mock = await serveModel(place, (one) => one.on({}, { content: 'never' }))
 

@@ -27,7 +27,7 @@ async function run(kills: readonly KillPoint[]) {
   return { told: told.toSorted(), points }
 }
 
-test('reliability L1-L9, A66: a briefing that was recorded is not made again, whenever the process is killed', async () => {
+test('a briefing that was recorded is not made again, whenever the process is killed', async () => {
   const undisturbed = await run([])
 
   expect(undisturbed.told.filter((text) => text.includes('They talk of crashes.'))).toHaveLength(3)

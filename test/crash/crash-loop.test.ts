@@ -10,7 +10,7 @@ const counter = await useCounter()
 const TRIES = 6
 
 test.each(['pure', 'idempotent'])(
-  'cybros A83: a %s tool that kills its process is given up, and the model is told',
+  'a %s tool that kills its process is given up, and the model is told',
   async (role) => {
     const { kills, turn, nodes, text } = await loop(role)
 
@@ -25,7 +25,7 @@ test.each(['pure', 'idempotent'])(
   },
 )
 
-test('cybros A83: a model call that kills its process is given up, and the outcome says so', async () => {
+test('a model call that kills its process is given up, and the outcome says so', async () => {
   const { kills, turn } = await loop('model')
 
   expect(kills).toBe(TRIES)

@@ -13,7 +13,7 @@ const CHANGES = [
   ...['restore', 'retry', 'skip', 'stop', 'undone'],
 ]
 
-test('reliability L1-L9, cybros A48 to A52, A58: every change of history is made once or not at all, whenever the process is killed', async () => {
+test('every change of history is made once or not at all, whenever the process is killed', async () => {
   const undisturbed = await run([])
 
   expect(undisturbed.changes).toEqual(CHANGES)

@@ -10,7 +10,7 @@ const counter = await useCounter()
 describe.each(isFull ? ['delegate', 'sessions'] : ['sessions'])('%s on a JSON store', async (name) => {
   const program = programFile(name)
 
-  test('I3, reliability L1-L6, L8, L9: ends the same after a kill at any point, with every document whole', async () => {
+  test('I3: ends the same after a kill at any point, with every document whole', async () => {
     const undisturbed = await crash({ program, counter, store: 'json' }, [])
     const points = pointsOf(undisturbed)
 

@@ -27,7 +27,7 @@ async function run(kills: readonly KillPoint[]) {
   return { said, points }
 }
 
-test('reliability L1-L9, agently 19/74: plan, tool and answer end the same, whenever the process is killed', async () => {
+test('plan, tool and answer end the same, whenever the process is killed', async () => {
   const undisturbed = await run([])
 
   expect(undisturbed.said).toEqual([

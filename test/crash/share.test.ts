@@ -45,7 +45,7 @@ test('a third process cancels a tree that two run, and all of it ends within a s
   expect(tookMs).toBeLessThan(PROMPTLY_MS)
 })
 
-test('cybros A65: a parent waits for its child while all processes are killed again and again', async () => {
+test('a parent waits for its child while all processes are killed again and again', async () => {
   const test = new CrashCase({ program, counter })
 
   for (let round = 0; round < 5; round++) {

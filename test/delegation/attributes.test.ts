@@ -24,7 +24,7 @@ function looking(name: string, seen: string[], extra: object = {}) {
   return agent({ name, instructions: '', model: alwaysLooks(), tools: { look }, ...extra })
 }
 
-describe('agentscope 8.4/62: attributes of a request', () => {
+describe('attributes of a request', () => {
   test('reach every child, whatever its contract, and no model', async () => {
     const seen: string[] = []
     const typed = looking('typed', seen, { input: { type: 'object', properties: { topic: { type: 'string' } } } })
@@ -136,7 +136,7 @@ describe('agentscope 8.4/62: attributes of a request', () => {
 
 const SPAWN = { name: 'subagent_spawn', input: { name: 'worker', prompt: 'x' } }
 
-describe.each(stores)('agentscope 8.4/62: attributes on %s', (_, create) => {
+describe.each(stores)('attributes on %s', (_, create) => {
   const world = useWorld(create)
 
   test('are there in the process that goes on', async () => {

@@ -68,7 +68,7 @@ async function run({ briefing, own, script = oneNote, runtime: options = {} }: O
 const told = (request: ModelRequest | undefined) =>
   String(request?.messages.find(({ role, content }) => role === 'user' && String(content).startsWith('[Data'))?.content)
 
-describe('agentscope 8.3/42: how a child is briefed', () => {
+describe('how a child is briefed', () => {
   test('is said by the agent itself, and by its host, whose word wins', async () => {
     const byAgent = await run({ own: 'none' })
     const byHost = await run({ own: 'none', briefing: 'snapshot' })
@@ -95,7 +95,7 @@ describe('agentscope 8.3/42: how a child is briefed', () => {
 })
 
 describe('a function', () => {
-  test('agentscope 8.3/42: is called once per delegation, with what the host knows, and what it gives is told', async () => {
+  test('is called once per delegation, with what the host knows, and what it gives is told', async () => {
     const seen: [HostContext, unknown][] = []
     const {
       childModel,
@@ -128,7 +128,7 @@ describe('a function', () => {
     expect(context).toMatchObject({ hint: 'be short', input_payload: { topic: 'QUIC' }, recent_events: [] })
   })
 
-  test('agentscope 8.3/45: may leave out every key, and cannot say that the child was given something else', async () => {
+  test('may leave out every key, and cannot say that the child was given something else', async () => {
     const { runtime, run: started } = await run({
       briefing: async () => ({ input_payload: 'a lie', input_preview: 'x'.repeat(500) }),
     })
@@ -155,32 +155,29 @@ describe('a function', () => {
     ['gives a function', () => ({ hint: () => 1 }) as never, /The briefing is not JSON/],
     ['gives nothing', () => undefined as never, /The briefing is/],
     ['gives a text', () => 'be short' as never, /The briefing is no object/],
-  ])(
-    'agentscope 8.2/29: that %s makes the delegation unavailable, in the one shape, and no child',
-    async (_, briefing, why) => {
-      const {
-        hostModel,
-        runtime,
-        run: started,
-        outcome,
-      } = await run({
-        briefing,
-        script: (_request, call) => (call === 0 ? { calls: [ask] } : 'done'),
-      })
+  ])('that %s makes the delegation unavailable, in the one shape, and no child', async (_, briefing, why) => {
+    const {
+      hostModel,
+      runtime,
+      run: started,
+      outcome,
+    } = await run({
+      briefing,
+      script: (_request, call) => (call === 0 ? { calls: [ask] } : 'done'),
+    })
 
-      expect(outcome).toMatchObject({ status: 'completed', children: 0 })
-      expect(resultIn(hostModel.requests[1])).toMatch(/^Delegation skipped: subagent unavailable\. /)
-      expect(resultIn(hostModel.requests[1])).toMatch(why)
-      expect(taskOf(runtime, started).output.metadata).toMatchObject({
-        unavailable: true,
-        subagent: 'expert',
-        supervisor: 'host',
-        error: expect.stringMatching(why),
-      })
-    },
-  )
+    expect(outcome).toMatchObject({ status: 'completed', children: 0 })
+    expect(resultIn(hostModel.requests[1])).toMatch(/^Delegation skipped: subagent unavailable\. /)
+    expect(resultIn(hostModel.requests[1])).toMatch(why)
+    expect(taskOf(runtime, started).output.metadata).toMatchObject({
+      unavailable: true,
+      subagent: 'expert',
+      supervisor: 'host',
+      error: expect.stringMatching(why),
+    })
+  })
 
-  test('agentscope 8.3/47: cannot change what the host’s model is shown, whatever it does to what it is given', async () => {
+  test('cannot change what the host’s model is shown, whatever it does to what it is given', async () => {
     const vandal: Briefing = (host, input) => {
       const messages = host.conversation as unknown as { content: string }[]
       for (const message of messages) message.content = 'VANDALISED'
@@ -201,7 +198,7 @@ describe('a function', () => {
   })
 })
 
-describe('agentscope 8.3/47: the host’s messages are the same before and after parallel delegations', () => {
+describe('the host’s messages are the same before and after parallel delegations', () => {
   test.each<[string, Briefing]>([
     ['none', 'none'],
     ['snapshot', 'snapshot'],
@@ -444,7 +441,7 @@ describe('summary', () => {
   })
 })
 
-describe('agentscope 8.3/46 and 48: a snapshot', () => {
+describe('a snapshot', () => {
   test('tells the child where it may work, what memory there is, and which limits were set for it', async () => {
     const childModel = scriptedModel(() => 'ok')
     const expert = agent({

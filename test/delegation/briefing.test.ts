@@ -57,7 +57,7 @@ async function brief(script: Script, briefing?: 'none' | 'snapshot') {
 const ask = (topic = 'QUIC') => ({ name: 'ask', input: { topic } })
 const write = (text: string) => ({ name: 'note', input: { text } })
 
-describe('agentscope 8.3: the briefing', () => {
+describe('the briefing', () => {
   const noteThenAsk: Script = (_request, call) => {
     if (call === 0) return { calls: [write('a')] }
     return call === 1 ? { text: 'I will ask.', calls: [ask()] } : 'done'

@@ -44,7 +44,7 @@ function below(levels: number, leaf: AnyAgent): AnyAgent {
   return agentBelow
 }
 
-describe('agentscope 8.8/103 and 104: cancelling a host', () => {
+describe('cancelling a host', () => {
   test.each([1, 2, 3])(
     'stops the child %i levels down at once, and keeps at each level what it had',
     async (levels) => {
@@ -133,7 +133,7 @@ describe('agentscope 8.8/103 and 104: cancelling a host', () => {
   })
 })
 
-describe('agentscope 8.8/104: what a cancelled child had', () => {
+describe('what a cancelled child had', () => {
   test('is what its last call gave, when it has said nothing', async () => {
     const entered = makeGate()
     const look = tool({
@@ -197,7 +197,7 @@ describe('agentscope 8.8/104: what a cancelled child had', () => {
   })
 })
 
-describe('cybros A70: programs', () => {
+describe('programs', () => {
   test('that tools of a child run are ended with it, with all they have started', async () => {
     const folder = tempFolder()
     const shell = tool({
@@ -242,7 +242,7 @@ test('cancelling one child leaves its siblings and its host alone', async () => 
   expect(await run.result).toMatchObject({ status: 'completed', text: 'done', children: 2 })
 })
 
-describe('cybros A70: a child that is given up on with its host', () => {
+describe('a child that is given up on with its host', () => {
   test.each([1, 2])('goes on when its host says so, %i levels down, and stays listed', async (levels) => {
     const [entered, open] = [makeGate(), makeGate()]
     const model = scriptedModel(async () => {

@@ -63,7 +63,7 @@ function expectNoPlaces(store: LocalStore, run: { readonly id: string }): void {
   }
 }
 
-describe('aster-goose 46: the number of a subagent', () => {
+describe('the number of a subagent', () => {
   test('of 1 lets one at a time, in order; another subagent is not held up by it', async () => {
     const [one, free] = [new Watch(), new Watch()]
     const { host } = hostOf([[...calls('one', 1, 2, 3), ...calls('free', 1, 2, 3)]], {
@@ -93,7 +93,7 @@ describe('aster-goose 46: the number of a subagent', () => {
     expect(watch.most).toBe(most)
   })
 
-  test('agentscope 8.8/101: gives results in the order of the calls, whichever ended first', async () => {
+  test('gives results in the order of the calls, whichever ended first', async () => {
     const watch = new Watch()
     const { host, model } = hostOf([[...calls('slow', 1), ...calls('quick', 2), ...calls('slow', 3)]], {
       slow: { agent: watch.worker('slow', 15), concurrency: 1 },
@@ -296,7 +296,7 @@ describe.each(stores)('the number of a subagent on %s', (_, create) => {
     expectNoPlaces(world.store, run)
   })
 
-  test('cybros A70: an abandoned child that waits its turn gets it although its host was cancelled', async () => {
+  test('an abandoned child that waits its turn gets it although its host was cancelled', async () => {
     const { runtime } = world.start()
     const open = makeGate()
     const began: number[] = []
@@ -407,7 +407,7 @@ describe('the number of a tree', () => {
   })
 })
 
-test('agentscope 8.8/102: parallel delegation can be forbidden, by the host and by the application', async () => {
+test('parallel delegation can be forbidden, by the host and by the application', async () => {
   for (const where of ['agent', 'runtime'] as const) {
     const watch = new Watch()
     const forbidden = { concurrency: 1 }

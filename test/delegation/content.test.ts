@@ -29,7 +29,7 @@ async function folded(answer: { text?: string; reasoning?: string; blocks?: read
   return { content: resultsIn(model.requests[1])[0]?.content, model, run, session }
 }
 
-describe('agentscope 8.2/31 and 32: what a child answers with survives folding', () => {
+describe('what a child answers with survives folding', () => {
   test('text alone is text', async () => {
     expect((await folded({ text: 'A cat.' }, true)).content).toBe('A cat.')
   })

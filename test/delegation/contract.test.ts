@@ -18,7 +18,7 @@ async function offered(subagents: Subagents): Promise<readonly ToolSchema[]> {
 
 const plain = agent({ name: 'plain', instructions: '' })
 
-describe('agentscope 8.1/7: the typed contract shows the fields of the input schema and nothing else', () => {
+describe('the typed contract shows the fields of the input schema and nothing else', () => {
   test.each<[string, Schema]>([
     ['zod 4', z.object({ topic: z.string(), depth: z.number().optional(), tags: z.array(z.string()) })],
     [
@@ -67,7 +67,7 @@ describe('agentscope 8.1/7: the typed contract shows the fields of the input sch
   })
 })
 
-test('agentscope 8.1/19: the message contract has exactly its two fields, to the letter', async () => {
+test('the message contract has exactly its two fields, to the letter', async () => {
   const [ask] = await offered({ ask: plain })
 
   expect(ask?.inputSchema).toEqual({
@@ -84,7 +84,7 @@ test('agentscope 8.1/19: the message contract has exactly its two fields, to the
   })
 })
 
-describe('agentscope 8.1/12 and 20: the description a host reads', () => {
+describe('the description a host reads', () => {
   const expert = agent({ name: 'expert', description: 'Knows protocols.', instructions: '' })
 
   test.each<[string, Subagents[string & keyof Subagents] | object, string]>([
@@ -100,7 +100,7 @@ describe('agentscope 8.1/12 and 20: the description a host reads', () => {
   })
 })
 
-describe('agentscope 8.1/11: the name of the tool', () => {
+describe('the name of the tool', () => {
   test('is the key, or is derived from the agent', async () => {
     const names = (subagents: Subagents) => offered(subagents).then((tools) => tools.map(({ name }) => name))
     const teacher = agent({ name: '数学老师', instructions: '' })
@@ -123,7 +123,7 @@ describe('agentscope 8.1/11: the name of the tool', () => {
   })
 })
 
-describe('agentscope 8.4/52: a child is its own', () => {
+describe('a child is its own', () => {
   const shout = tool({ description: 'Shout', input: { type: 'object' }, execute: () => 'LOUD' })
   const look = tool({ description: 'Look', input: { type: 'object' }, execute: () => 'seen' })
 
@@ -155,7 +155,7 @@ describe('agentscope 8.4/52: a child is its own', () => {
     expect(childModel.requests[0]?.path).toEqual(['host', 'expert'])
   })
 
-  test('agentscope 8.2/24: two calls share nothing', async () => {
+  test('two calls share nothing', async () => {
     const childModel = scriptedModel(['first', 'second'])
     const expert = agent({ name: 'expert', instructions: '', model: childModel, input: z.object({ n: z.number() }) })
     const model = scriptedModel([
@@ -176,7 +176,7 @@ describe('agentscope 8.4/52: a child is its own', () => {
     expect(first?.childConversationId).not.toBe(second?.childConversationId)
   })
 
-  test('agentscope 8.3/47 and 50: the host’s messages are the same before and after any number of delegations', async () => {
+  test('the host’s messages are the same before and after any number of delegations', async () => {
     const expert = agent({
       name: 'expert',
       instructions: '',
@@ -196,7 +196,7 @@ describe('agentscope 8.4/52: a child is its own', () => {
     expect(second).toHaveLength((first?.length ?? 0) + 1 + calls.length)
   })
 
-  test('cybros 14: its row says whose child it is', async () => {
+  test('its row says whose child it is', async () => {
     const expert = agent({ name: 'expert', instructions: '', model: scriptedModel(['ok']), input: z.object({}) })
     const model = scriptedModel([{ calls: [{ name: 'ask', input: {} }] }, 'done'])
     const runtime = openRuntime()
@@ -227,7 +227,7 @@ describe('agentscope 8.4/52: a child is its own', () => {
   })
 })
 
-test('agentscope 8.2/34: extra arguments are ignored or refused as the schema says', async () => {
+test('extra arguments are ignored or refused as the schema says', async () => {
   const childModel = scriptedModel(['ok'])
   const loose = agent({ name: 'loose', instructions: '', model: childModel, input: z.object({ q: z.string() }) })
   const strict = agent({
@@ -249,7 +249,7 @@ test('agentscope 8.2/34: extra arguments are ignored or refused as the schema sa
   expect(childModel.requests[0]?.messages.at(-1)?.content).toBe('{"q":"a"}')
 })
 
-test('agentscope 8.2/41: dates and defaults of an input reach the child as JSON', async () => {
+test('dates and defaults of an input reach the child as JSON', async () => {
   const childModel = scriptedModel(['ok'])
   const input = z.object({ at: z.iso.date().transform((text) => new Date(text)), n: z.number().default(3) })
   const expert = agent({ name: 'expert', instructions: '', model: childModel, input })

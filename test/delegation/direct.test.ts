@@ -14,7 +14,7 @@ const expertWith = (model = scriptedModel(() => 'ok')) => ({
   expert: agent({ name: 'expert', instructions: 'You know.', model, input: Topic }),
 })
 
-describe('agentscope 8.2/35: an agent used directly', () => {
+describe('an agent used directly', () => {
   test('takes its input', async () => {
     const { expert, model } = expertWith()
 

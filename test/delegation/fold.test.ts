@@ -53,7 +53,7 @@ const table: Record<(typeof STATUSES)[number], [typed: string, message: string, 
   denied: ['Delegation skipped: subagent unavailable. Why.', 'Error: Session setup failed: Why.', true],
 }
 
-describe.each(STATUSES)('agentscope 2.6 and 3.6: an outcome that is %s', (status) => {
+describe.each(STATUSES)('an outcome that is %s', (status) => {
   const error = status === 'completed' ? null : { code: status, message: 'Why.' }
   const [typed, message, unavailable] = table[status]
 

@@ -37,7 +37,7 @@ async function hosted(grant: readonly string[], calls: readonly { name: string; 
   return { childModel, model, runtime, run, outcome, files: files.open({ use: ['file.*:**'] }) }
 }
 
-describe('agentscope 8.4/63: the general worker', () => {
+describe('the general worker', () => {
   const write = { name: 'write_file', input: { path, content: 'All is well.' } }
   const read = { name: 'read_text_file', input: { path, with_header: false, with_line_numbers: false } }
 
@@ -53,7 +53,7 @@ describe('agentscope 8.4/63: the general worker', () => {
     })
   })
 
-  test('agentscope 8.4/53: has the file tools without being told, and none of them asks for a service', async () => {
+  test('has the file tools without being told, and none of them asks for a service', async () => {
     const { childModel } = await hosted(['file.*:/workspace/**'], [])
 
     const [request] = childModel.requests
@@ -64,7 +64,7 @@ describe('agentscope 8.4/63: the general worker', () => {
     expect(request?.messages.at(-1)?.content).toBe('{"task":"Write a report.","success_criteria":"It exists."}')
   })
 
-  test('agentscope 8.4/55, I1: reaches no more than its host passes on, and nothing changes where it may not', async () => {
+  test('I1: reaches no more than its host passes on, and nothing changes where it may not', async () => {
     const outside = { name: 'write_file', input: { path: '/internal/x.md', content: 'no' } }
     const { model, files } = await hosted(['file.read:/workspace/**'], [write, outside])
 
@@ -101,7 +101,7 @@ describe('agentscope 8.4/63: the general worker', () => {
   })
 })
 
-describe('agentscope 8.2/33: response_metadata', () => {
+describe('response_metadata', () => {
   test('is there when the child has something to tell of its answer, and only then', async () => {
     const shout = tool({ description: 'Shout', input: { type: 'object' }, effect: 'pure', execute: () => 'LOUD' })
     const shouts = () =>

@@ -67,7 +67,7 @@ async function family({ host = {}, middle = {}, leaf = {}, toMiddle, toLeaf, log
   return outcome.text
 }
 
-describe('agentscope 8.4/61: the hooks of a child', () => {
+describe('the hooks of a child', () => {
   test('run for its own calls; its host’s do not see them and do not run for them', async () => {
     const seen: string[] = []
     const tells = (name: string) => (call: { readonly tool: string }) => {
@@ -115,7 +115,7 @@ describe('agentscope 8.4/61: the hooks of a child', () => {
     ],
     ['rejects', () => Promise.reject(new Error('broken'))],
     ['never ends', () => new Promise(() => undefined)],
-  ])('agentscope 8.7/93: a hook that only sees and %s makes no difference', async (name, onChildTool) => {
+  ])('a hook that only sees and %s makes no difference', async (name, onChildTool) => {
     const warnings: string[] = []
 
     const text = await family({ host: { onChildTool }, logger: { warn: (text) => warnings.push(text) } })
@@ -188,7 +188,7 @@ describe.each(lasting)('hooks that a grandchild inherits, on %s', (_, create) =>
   })
 })
 
-describe('agentscope 8.4/51: what the application hands to its tools', () => {
+describe('what the application hands to its tools', () => {
   test('are the very same objects in a host, its child, and what a tool starts', async () => {
     const contexts: ToolContext[] = []
     const look = tool({
@@ -227,7 +227,7 @@ describe('agentscope 8.4/51: what the application hands to its tools', () => {
     }
   })
 
-  test('agentscope 8.4/62: for whom a run is, and who led to it, is known in every child', async () => {
+  test('for whom a run is, and who led to it, is known in every child', async () => {
     const contexts: ToolContext[] = []
     const look = tool({
       description: 'Look',
@@ -267,7 +267,7 @@ describe('agentscope 8.4/51: what the application hands to its tools', () => {
   })
 })
 
-describe('agentscope 8.4/59: silence', () => {
+describe('silence', () => {
   const written: string[] = []
 
   beforeEach(() => {

@@ -28,7 +28,7 @@ function tower(levels: number, budget: Budget = {}, offered: string[] = []): Any
   return below as AnyAgent
 }
 
-describe('agentscope 8.8/110, aster-goose 85: the limit of depth', () => {
+describe('the limit of depth', () => {
   test('is 3 below the root unless a budget says otherwise, and is refused in words', async () => {
     const outcome = await openRuntime().run(tower(5), 'go' as never).result
 
@@ -98,7 +98,7 @@ describe('the limit of children', () => {
   })
 })
 
-describe('agentscope 8.8/101: concurrency', () => {
+describe('concurrency', () => {
   /** Experts that count how many of them work at once. */
   function counting() {
     let inside = 0
@@ -198,7 +198,7 @@ describe('a budget of the host for one of its subagents', () => {
     expect(await run(9)).toBe('[max_turns] The limit of 3 model calls was reached.\n\nenough')
   })
 
-  test('agentscope 8.8/107: a child’s own deadline ends the child, not the host', async () => {
+  test('a child’s own deadline ends the child, not the host', async () => {
     const slow = agent({
       name: 'slow',
       instructions: '',

@@ -16,7 +16,7 @@ function expertOf(childModel = scriptedModel(() => 'ok')) {
 
 const hostModel = () => scriptedModel([{ calls: [{ name: 'research_tool', input: { topic: 'QUIC' } }] }, 'done'])
 
-describe('agentscope 8.1/1, 5 and 6: a tool made of an agent', () => {
+describe('a tool made of an agent', () => {
   test('is named after its spec, described, in an active group, and shows the fields of the input', () => {
     const { register } = makeSubagentTool(expertOf(), { name: 'research' }, { host: { name: 'host' } })
 
@@ -63,7 +63,7 @@ describe('agentscope 8.1/1, 5 and 6: a tool made of an agent', () => {
     expect(outcome).toMatchObject({ status: 'completed', children: 1 })
   })
 
-  test('goes on in one conversation when its memory is kept; agentscope 8.6/90', async () => {
+  test('goes on in one conversation when its memory is kept', async () => {
     const childModel = scriptedModel(['first', 'second'])
     const model = scriptedModel([
       { calls: [{ name: 'research_tool', input: { topic: 'a' } }] },
@@ -102,7 +102,7 @@ describe('agentscope 8.1/1, 5 and 6: a tool made of an agent', () => {
     expect(childModel.requests[0]?.messages.at(-1)?.content).toBe('{"topic":"x","depth":9}')
   })
 
-  test('agentscope 8.1/9 and 16: can be put into any group there is, and no other', async () => {
+  test('can be put into any group there is, and no other', async () => {
     const { tool: made } = makeSubagentTool(expertOf(), { name: 'research' }, { host: { name: 'host' } })
     const groups = { experts: { description: 'Experts', active: false, tools: { research_tool: made } } }
     const host = agent({ name: 'host', instructions: '', model: hostModel(), toolkit: toolkit({ groups }) })
@@ -117,7 +117,7 @@ describe('agentscope 8.1/1, 5 and 6: a tool made of an agent', () => {
     expect(() => agent({ name: 'host', instructions: '', tools: { lost } })).toThrow(/group "lost", which there is not/)
   })
 
-  test('agentscope 8.1/16: a subagent of `subagents` can name its group', async () => {
+  test('a subagent of `subagents` can name its group', async () => {
     const groups = { experts: { description: 'Experts', active: true } }
     const model = hostModel()
     const host = agent({
@@ -139,7 +139,7 @@ describe('agentscope 8.1/1, 5 and 6: a tool made of an agent', () => {
   })
 })
 
-describe('agentscope 8.1/2 to 4 and 10: what cannot work is refused, with the reason, before anything runs', () => {
+describe('what cannot work is refused, with the reason, before anything runs', () => {
   const plain = agent({ name: 'plain', instructions: '', model: scriptedModel(['hi']) })
   const host = { name: 'host', model: scriptedModel(['x']) }
   const typed = (input: object) => agent({ name: 'typed', instructions: '', input: input as never })
@@ -204,7 +204,7 @@ describe('agentscope 8.1/2 to 4 and 10: what cannot work is refused, with the re
     expect(() => makeSubagentTool(expertOf(), { name: 'Ein Name' }, { host })).toThrow(/no name for a tool/)
   })
 
-  test('agentscope 8.1/22: nothing of the agent runs, and nothing is made of a made-up input', () => {
+  test('nothing of the agent runs, and nothing is made of a made-up input', () => {
     const seen: unknown[] = []
     const childModel = scriptedModel(() => {
       seen.push('model')
@@ -230,7 +230,7 @@ describe('agentscope 8.1/2 to 4 and 10: what cannot work is refused, with the re
   })
 })
 
-describe('agentscope 8.1/14: a provider that tells its name and description', () => {
+describe('a provider that tells its name and description', () => {
   test('is not run when its host is defined or made known, and once per delegation', async () => {
     let made = 0
     const provider = () => {

@@ -7,7 +7,7 @@ import { eventsOf, only, openRuntime, resultsIn, tasksOf } from '../support/read
 const Input = z.object({ n: z.number() })
 const ask = (name: string) => ({ calls: [{ name, input: { n: 1 } }] })
 
-describe('agentscope 8.4/57: the model of a child', () => {
+describe('the model of a child', () => {
   test('is its host’s, through any depth, unless it names its own', async () => {
     const shared = scriptedModel([ask('middle'), ask('leaf'), 'middle done', 'host done'], 'shared/model')
     const own = scriptedModel(['leaf done'], 'own/model')
@@ -52,7 +52,7 @@ describe('agentscope 8.4/57: the model of a child', () => {
     expect(outcome).toMatchObject({ status: 'completed', text: 'host done' })
   })
 
-  test('agentscope 8.1/4: nowhere to be had is refused before anything runs', async () => {
+  test('nowhere to be had is refused before anything runs', async () => {
     const expert = agent({ name: 'expert', instructions: '', input: Input })
     const host = agent({ name: 'host', instructions: '', subagents: { expert } })
 

@@ -26,7 +26,7 @@ async function lookedAt(parts: object) {
 
 const RENAMED = /^look_[0-9a-f]{5}$/
 
-describe('agentscope 8.1/10: a subagent whose name is taken', () => {
+describe('a subagent whose name is taken', () => {
   test.each<[NameClash | undefined]>([[undefined], ['raise']])('is refused with %s', (onNameClash) => {
     const subagents = { look: { agent: named('second'), ...(onNameClash && { onNameClash }) } }
     const define = () => agent({ name: 'host', instructions: '', tools: { look: own }, subagents })
@@ -114,7 +114,7 @@ describe('agentscope 8.1/10: a subagent whose name is taken', () => {
   }
 })
 
-describe('agentscope 8.1/10: a group', () => {
+describe('a group', () => {
   test.each<[NameClash, string]>([
     ['override', 'of the group'],
     ['skip', 'the tool'],
@@ -127,7 +127,7 @@ describe('agentscope 8.1/10: a group', () => {
   })
 })
 
-describe('agentscope 8.1/10: a tool made by hand', () => {
+describe('a tool made by hand', () => {
   const host = { name: 'host', model: scriptedModel(() => 'x'), tools: { look: own } }
   const make = (onNameClash?: NameClash) =>
     makeSubagentTool(

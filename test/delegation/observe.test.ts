@@ -21,7 +21,7 @@ async function talk() {
   return { model, who, runtime, conversation, next, conversationId: first.conversationId }
 }
 
-describe('agentscope 2.1: observe adds a message without starting a turn', () => {
+describe('observe adds a message without starting a turn', () => {
   test('no model is called, and the next turn’s model sees it in its place', async () => {
     const { model, conversation, next } = await talk()
 

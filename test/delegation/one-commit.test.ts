@@ -197,7 +197,7 @@ describe.each(stores)('a child that its host asks for, on %s', (_, create) => {
     expect(tasksOf(store, run.id).map(({ output }) => output.isError === true)).toEqual([false, true])
   })
 
-  describe('cybros A67: by the late answer of a process that was taken for dead', () => {
+  describe('by the late answer of a process that was taken for dead', () => {
     test('does not take the place of what its heir does', async () => {
       const [entered, paying] = [makeGate(), makeGate()]
       const pay = simpleTool(

@@ -171,7 +171,7 @@ const cases: Record<string, Case> = {
 
 const rows = Object.entries(cases)
 
-describe.each(['typed', 'message'] as const)('agentscope 8.2/23-30, 36-40: by the %s contract', (contract) => {
+describe.each(['typed', 'message'] as const)('by the %s contract', (contract) => {
   test.each(rows)(
     'a child that ended %s is one result the host can act on, and its loop goes on',
     async (_name, row) => {
@@ -217,7 +217,7 @@ describe.each(['typed', 'message'] as const)('agentscope 8.2/23-30, 36-40: by th
   })
 })
 
-describe('agentscope 8.2/25: an input that is wrong', () => {
+describe('an input that is wrong', () => {
   test('by the typed contract names each field, makes no child, takes no agent and calls no model', async () => {
     const childModel = scriptedModel([])
     let taken = 0
@@ -261,48 +261,42 @@ describe('agentscope 8.2/25: an input that is wrong', () => {
     ['empty', { message: '' }],
     ['only spaces', { message: ' \n' }],
     ['inside something else', ['QUIC']],
-  ])(
-    'agentscope 8.2/36: by the message contract with a message that is %s is refused in fixed words',
-    async (_name, input) => {
-      const childModel = scriptedModel([])
-      const expert = agent({ name: 'expert', instructions: '', model: childModel })
-      const model = scriptedModel([{ calls: [{ name: 'ask', input: input as never }] }, 'The host went on.'])
-      const runtime = openRuntime()
+  ])('by the message contract with a message that is %s is refused in fixed words', async (_name, input) => {
+    const childModel = scriptedModel([])
+    const expert = agent({ name: 'expert', instructions: '', model: childModel })
+    const model = scriptedModel([{ calls: [{ name: 'ask', input: input as never }] }, 'The host went on.'])
+    const runtime = openRuntime()
 
-      const run = runtime.run(agent({ name: 'host', instructions: '', model, subagents: { ask: expert } }), 'go')
+    const run = runtime.run(agent({ name: 'host', instructions: '', model, subagents: { ask: expert } }), 'go')
 
-      expect(await run.result).toMatchObject({ status: 'completed', children: 0 })
-      expect(resultIn(model.requests[1])).toBe('Error: Message is required')
-      expect(taskOf(runtime, run).output.metadata).toMatchObject({
-        unavailable: true,
-        outcome: { status: 'invalid_input' },
-      })
-      expect(childModel.requests).toHaveLength(0)
-    },
-  )
+    expect(await run.result).toMatchObject({ status: 'completed', children: 0 })
+    expect(resultIn(model.requests[1])).toBe('Error: Message is required')
+    expect(taskOf(runtime, run).output.metadata).toMatchObject({
+      unavailable: true,
+      outcome: { status: 'invalid_input' },
+    })
+    expect(childModel.requests).toHaveLength(0)
+  })
 
   test.each([
     ['typed', Topic, /^Subagent input validation failed\. Details: .*not JSON/],
     ['message', undefined, /^Error: .*not JSON/],
-  ] as const)(
-    'agentscope 8.2/29: that is not JSON has the same shape by the %s contract',
-    async (_name, input, words) => {
-      const expert = agent({ name: 'expert', instructions: '', model: scriptedModel([]), ...(input ? { input } : {}) })
-      const model = scriptedModel([{ calls: [{ name: 'ask', input: '{"topic": "QU' }] }, 'The host went on.'])
-      const runtime = openRuntime()
+  ] as const)('that is not JSON has the same shape by the %s contract', async (_name, input, words) => {
+    const expert = agent({ name: 'expert', instructions: '', model: scriptedModel([]), ...(input ? { input } : {}) })
+    const model = scriptedModel([{ calls: [{ name: 'ask', input: '{"topic": "QU' }] }, 'The host went on.'])
+    const runtime = openRuntime()
 
-      const run = runtime.run(agent({ name: 'host', instructions: '', model, subagents: { ask: expert } }), 'go')
+    const run = runtime.run(agent({ name: 'host', instructions: '', model, subagents: { ask: expert } }), 'go')
 
-      expect((await run.result).status).toBe('completed')
-      expect(resultIn(model.requests[1])).toMatch(words)
-      expect(taskOf(runtime, run).output.metadata).toMatchObject({
-        subagent: 'expert',
-        supervisor: 'host',
-        unavailable: true,
-        outcome: { status: 'invalid_input' },
-      })
-    },
-  )
+    expect((await run.result).status).toBe('completed')
+    expect(resultIn(model.requests[1])).toMatch(words)
+    expect(taskOf(runtime, run).output.metadata).toMatchObject({
+      subagent: 'expert',
+      supervisor: 'host',
+      unavailable: true,
+      outcome: { status: 'invalid_input' },
+    })
+  })
 
   test('with a schema that throws is invalid, not fatal', async () => {
     const input = z.object({
@@ -323,7 +317,7 @@ describe('agentscope 8.2/25: an input that is wrong', () => {
   })
 })
 
-test('agentscope 8.2/39: the result carries usage, duration, turns and the value as data', async () => {
+test('the result carries usage, duration, turns and the value as data', async () => {
   const expert = agent({
     name: 'expert',
     instructions: '',

@@ -34,7 +34,7 @@ describe('presets of a subagent', () => {
     expect(schema.required).not.toContain('repo')
   })
 
-  test('agentscope 8.4/60: win over what the model says', async () => {
+  test('win over what the model says', async () => {
     expect(await inputOf(host({ repo: 'legate' }, { topic: 'x', repo: 'secrets' }))).toMatchObject({ repo: 'legate' })
   })
 

@@ -13,7 +13,7 @@ function host(turns: readonly number[], provider: () => AnyAgent) {
   return { agent: agent({ name: 'host', instructions: '', model, subagents: { ask: provider } }), model }
 }
 
-describe('agentscope 8.1/13: a provider', () => {
+describe('a provider', () => {
   test.each([
     ['one delegation', [1], 1],
     ['two in a row', [1, 1], 2],
@@ -50,7 +50,7 @@ describe('agentscope 8.1/13: a provider', () => {
     expect(resultsIn(model.requests[2]).map(({ content }) => content)).toEqual(['from 1', 'from 2'])
   })
 
-  test('agentscope 8.1/3: that throws when its host is registered refuses the host with the cause, every time', () => {
+  test('that throws when its host is registered refuses the host with the cause, every time', () => {
     const { agent: boss } = host([1], () => {
       throw new Error('no licence')
     })
@@ -63,7 +63,7 @@ describe('agentscope 8.1/13: a provider', () => {
     expect(localStore(runtime).roots({ limit: 1 })).toEqual([])
   })
 
-  test('agentscope 8.2/28: that throws later makes that one delegation unavailable', async () => {
+  test('that throws later makes that one delegation unavailable', async () => {
     let made = 0
     const { agent: boss, model } = host([1, 1, 1], () => {
       if (++made === 2) throw new Error('no licence')
@@ -107,7 +107,7 @@ describe('agentscope 8.1/13: a provider', () => {
     expect(made.length).toBeLessThan(12)
   })
 
-  test('agentscope 8.4/57: may give an agent without a model: it uses its host’s', async () => {
+  test('may give an agent without a model: it uses its host’s', async () => {
     const model = scriptedModel([{ calls: [ask] }, 'from the child', 'done'])
     const expert = () => agent({ name: 'expert', instructions: '', input: Topic })
     const boss = agent({ name: 'host', instructions: '', model, subagents: { ask: expert } })

@@ -29,7 +29,7 @@ const ways: readonly (readonly [string, () => object])[] = [
   ['a tool', () => ({ tools: { ask: tool({ description: 'Asks', input: { type: 'object' }, execute: broken }) } })],
 ]
 
-describe('agentscope 8.2/30: what is told of a failure', () => {
+describe('what is told of a failure', () => {
   const hostScript: Script = (request, call) => {
     if (request.path.length > 1) broken()
     return call === 0 ? { calls: [ask] } : 'done'

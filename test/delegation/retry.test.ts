@@ -292,7 +292,7 @@ describe('a delegation is not tried again', () => {
   })
 })
 
-describe('agentscope 8.8/105: a child that takes too long, and is tried again', () => {
+describe('a child that takes too long, and is tried again', () => {
   test('has stopped before the second starts, and does nothing afterwards', async () => {
     const log: string[] = []
     let tries = 0
@@ -352,7 +352,7 @@ describe('agentscope 8.8/105: a child that takes too long, and is tried again', 
   })
 })
 
-describe('agentscope 8.8/106: who says how a delegation is tried', () => {
+describe('who says how a delegation is tried', () => {
   type Said = { readonly timeoutMs?: number; readonly retries?: number; readonly retryDelayMs?: number }
 
   async function frozen(by: { call?: Said; config?: Said; agent?: Said; runtime?: Said }) {
@@ -399,7 +399,7 @@ describe('agentscope 8.8/106: who says how a delegation is tried', () => {
     expect(await frozen(by)).toEqual(expected)
   })
 
-  test('agentscope 8.8/107: but never more time than a budget allows', async () => {
+  test('but never more time than a budget allows', async () => {
     const worker = agent({
       name: 'worker',
       instructions: '',

@@ -45,7 +45,7 @@ function dangling({ messages }: ModelRequest): string[] {
   return [...wrong, ...open.map((id) => `call ${id} has no result`)]
 }
 
-describe('agentscope 8.6/88: after a call that came to nothing the session works, and no call without its result is shown', () => {
+describe('after a call that came to nothing the session works, and no call without its result is shown', () => {
   test('after an error in the middle of two calls', async () => {
     const boom = tool({
       description: 'Boom',
@@ -155,48 +155,45 @@ describe('agentscope 8.6/88: after a call that came to nothing the session works
 
 const NO_USAGE = { inputTokens: 0, outputTokens: 0, cacheReadTokens: 0, cacheWriteTokens: 0 }
 
-describe.each(stores)(
-  'agentscope 8.6/88: a session whose process is killed in the middle of a call, on %s',
-  (_, create) => {
-    const { start } = useWorld(create)
+describe.each(stores)('a session whose process is killed in the middle of a call, on %s', (_, create) => {
+  const { start } = useWorld(create)
 
-    test('goes on, and no call without its result is shown', async () => {
-      const entered = makeGate()
-      const calls = [
-        { name: 'quick', input: {} },
-        { name: 'pay', input: {} },
-      ]
-      const childModel = scriptedModel(({ messages }) => {
-        const said = messages.findLast(({ role }) => role === 'user')?.content
-        return said === 'two' && messages.at(-1)?.role !== 'tool' ? { calls } : `heard ${said}`
-      })
-      const quick = tool({ description: 'Quick', input: { type: 'object' }, effect: 'pure', execute: () => 'ok' })
-      const pay = tool({
-        description: 'Pays',
-        input: { type: 'object' },
-        execute: () => {
-          entered.open()
-          return new Promise<never>(() => undefined)
-        },
-      })
-      const expert = agent({ name: 'expert', instructions: '', model: childModel, tools: { quick, pay } })
-      const boss = host(expert)
-      const first = start()
-      const { conversationId } = await first.runtime.run(boss.agent, 'one').result
-      const second = first.runtime.run(boss.agent, 'two', { conversationId })
-      second.result.catch(() => undefined)
-      await entered.opened
-      await first.kill()
-
-      const { runtime } = start({ agents: [boss.agent] })
-      await runtime.resume()
-      await (await runtime.attach(second.id)).result
-      await runtime.run(boss.agent, 'three', { conversationId }).result
-
-      const said = resultsIn(boss.model.requests.at(-1)).map(({ content }) => String(content))
-      expect(said[2]).toBe(`session_id: ${sessionIn(said[0])}\n\nheard three`)
-      expect(resultsIn(childModel.requests.at(-1))).toHaveLength(2)
-      expect([...childModel.requests, ...boss.model.requests].flatMap(dangling)).toEqual([])
+  test('goes on, and no call without its result is shown', async () => {
+    const entered = makeGate()
+    const calls = [
+      { name: 'quick', input: {} },
+      { name: 'pay', input: {} },
+    ]
+    const childModel = scriptedModel(({ messages }) => {
+      const said = messages.findLast(({ role }) => role === 'user')?.content
+      return said === 'two' && messages.at(-1)?.role !== 'tool' ? { calls } : `heard ${said}`
     })
-  },
-)
+    const quick = tool({ description: 'Quick', input: { type: 'object' }, effect: 'pure', execute: () => 'ok' })
+    const pay = tool({
+      description: 'Pays',
+      input: { type: 'object' },
+      execute: () => {
+        entered.open()
+        return new Promise<never>(() => undefined)
+      },
+    })
+    const expert = agent({ name: 'expert', instructions: '', model: childModel, tools: { quick, pay } })
+    const boss = host(expert)
+    const first = start()
+    const { conversationId } = await first.runtime.run(boss.agent, 'one').result
+    const second = first.runtime.run(boss.agent, 'two', { conversationId })
+    second.result.catch(() => undefined)
+    await entered.opened
+    await first.kill()
+
+    const { runtime } = start({ agents: [boss.agent] })
+    await runtime.resume()
+    await (await runtime.attach(second.id)).result
+    await runtime.run(boss.agent, 'three', { conversationId }).result
+
+    const said = resultsIn(boss.model.requests.at(-1)).map(({ content }) => String(content))
+    expect(said[2]).toBe(`session_id: ${sessionIn(said[0])}\n\nheard three`)
+    expect(resultsIn(childModel.requests.at(-1))).toHaveLength(2)
+    expect([...childModel.requests, ...boss.model.requests].flatMap(dangling)).toEqual([])
+  })
+})

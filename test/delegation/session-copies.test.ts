@@ -80,7 +80,7 @@ function document(id: string): SessionDocument {
 const refusal = (id: string) =>
   `Error: Session setup failed: there is no session ${id} in this conversation. Leave session_id out to start one.`
 
-describe('agentscope 8.6: a conversation that is copied to a folder', () => {
+describe('a conversation that is copied to a folder', () => {
   test.each<Briefing>([() => ({ hint: 'be short' }), 'summary'])(
     'a briefing (%s) stays data from the host',
     async (briefing) => {

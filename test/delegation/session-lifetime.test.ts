@@ -46,7 +46,7 @@ function sessionIn(text: string | undefined): string {
   return /^session_id: (\S+)\n\n/.exec(text ?? '')?.[1] ?? 'none'
 }
 
-describe('agentscope 8.6/89: how long a session lives', () => {
+describe('how long a session lives', () => {
   test('one that was idle for longer than ttlMs has expired, and says so; using it keeps it', async () => {
     const clock = fakeClock(Date.now())
     const runtime = openRuntime({ clock })

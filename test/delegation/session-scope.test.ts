@@ -55,7 +55,7 @@ function opened(create: () => Rows): Rows {
 
 const refusal = (words: string) => `Error: Session setup failed: ${words}. Leave session_id out to start one.`
 
-describe.each(lasting)('agentscope 002: a session of the owner, in a store in %s', (_, create) => {
+describe.each(lasting)('a session of the owner, in a store in %s', (_, create) => {
   test('goes on from another conversation as a copy with an id of its own, also after a restart', async () => {
     const rows = opened(create)
     const first = world(rows.open())

@@ -42,7 +42,7 @@ async function process(open: () => LocalStore, text: string, conversationId?: st
 describe.each<[string, (folder: string) => LocalStore]>([
   ['JSON', (where) => jsonStore(where)],
   ['SQLite', (where) => sqliteStore(path.join(where, 'rows.db'))],
-])('agentscope 8.6/80: a session in a %s store', (_, openIn) => {
+])('a session in a %s store', (_, openIn) => {
   test('goes on after every restart of its process', async () => {
     const open = () => openIn(folder)
     const first = await process(open, 'one')
@@ -53,7 +53,7 @@ describe.each<[string, (folder: string) => LocalStore]>([
   })
 })
 
-test('agentscope 8.6/80: beside a JSON store stand documents of the host and of its session, whole after every turn', async () => {
+test('beside a JSON store stand documents of the host and of its session, whole after every turn', async () => {
   const first = await process(() => jsonStore(folder), 'one')
   const second = await process(() => jsonStore(folder), 'two', first.id)
   const session = /session_id: (\S+)/.exec(second.said)?.[1] ?? ''

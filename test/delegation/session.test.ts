@@ -25,7 +25,7 @@ function host(script: Script, subagents: Record<string, AnyAgent>) {
   return { agent: agent({ name: 'host', instructions: '', model, subagents }), model }
 }
 
-describe('agentscope 8.6: the sessions of the message contract', () => {
+describe('the sessions of the message contract', () => {
   test('79: without an id a new session, with it the same child goes on and remembers', async () => {
     const expert = rememberer()
     const { agent: boss, model } = host(
@@ -247,7 +247,7 @@ describe('agentscope 8.6: the sessions of the message contract', () => {
     ['one that is no text', { message: 7 }, notAText('message')],
     ['a session that is no text', { message: 'hi', session_id: 7 }, notAText('session_id')],
     ['a list for a session', { message: 'hi', session_id: ['x'] }, notAText('session_id')],
-  ])('agentscope 3.6, 8.2/36: %s is refused in these words, and no agent runs', async (_, input, words) => {
+  ])('%s is refused in these words, and no agent runs', async (_, input, words) => {
     const expert = rememberer()
     const { agent: boss, model } = host(
       (_request, call) => (call === 0 ? { calls: [{ name: 'ask', input: input as never }] } : 'done'),
@@ -266,7 +266,7 @@ describe('agentscope 8.6: the sessions of the message contract', () => {
     })
   })
 
-  test('agentscope 8.2/38 and 39: what the words say is there as data too: id, status, usage, value', async () => {
+  test('what the words say is there as data too: id, status, usage, value', async () => {
     const usage = { inputTokens: 5, outputTokens: 2 }
     const model = scriptedModel([{ text: '{"n":7}', usage }])
     const expert = agent({ name: 'expert', instructions: '', model, output: z.object({ n: z.number() }) })

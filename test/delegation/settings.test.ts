@@ -35,7 +35,7 @@ async function delegate(config: SubagentConfig, grant?: Grant) {
   return { outcome, model, runtime, run, link, result: () => resultIn(model.requests[1]) }
 }
 
-describe('agentscope 8.4/52 and 54: `tools` of a setting', () => {
+describe('`tools` of a setting', () => {
   const childModel = () => callsOf()
   const wide = (model = childModel()) =>
     agent({ name: 'expert', instructions: '', model, input: Topic, tools: { one: named('1'), two: named('2') } })
@@ -120,7 +120,7 @@ describe('agentscope 8.4/52 and 54: `tools` of a setting', () => {
   })
 })
 
-describe('agentscope 8.4/57 and 58: the model of a child', () => {
+describe('the model of a child', () => {
   const expertWith = (model?: ReturnType<typeof scriptedModel>) =>
     agent({ name: 'expert', instructions: '', input: Topic, ...(model && { model }) })
 
@@ -271,7 +271,7 @@ test.each([
   expect(() => hostOf({ agent: expert, [key]: value } as SubagentConfig)).toThrow(/agent "host"/)
 })
 
-describe('agentscope 8.1/17: what is offered is one thing', () => {
+describe('what is offered is one thing', () => {
   const expert = agent({ name: 'expert', instructions: '' })
 
   test.each<[string, object]>([
@@ -284,7 +284,7 @@ describe('agentscope 8.1/17: what is offered is one thing', () => {
   })
 })
 
-describe('agentscope 8.4/56: a limit that was set for a child holds, and its host is told which', () => {
+describe('a limit that was set for a child holds, and its host is told which', () => {
   const step = named('step')
   const loops = () =>
     scriptedModel(({ tools }, call) =>

@@ -6,7 +6,7 @@ import { folderWith } from '../recipe/support/folder.ts'
 import { asksThenSays } from '../support/agents.ts'
 import { openRuntime, toolNamesIn } from '../support/reading.ts'
 
-test('agentscope 8.1/8: a skill of the host is a tool neither of the host nor of its subagent', async () => {
+test('a skill of the host is a tool neither of the host nor of its subagent', async () => {
   const skill = '---\nname: deploy\ndescription: How to deploy.\n---\nPush the button.'
   const cwd = folderWith({ '.claude/skills/deploy/SKILL.md': skill })
   const tools = skillsTools({ cwd, home: folderWith() })

@@ -19,7 +19,7 @@ function expert(name = 'Expert', description = 'Knows.'): AnyAgent {
 }
 
 describe('subagents in a list', () => {
-  test('agentscope 8.1/11: agents, functions that give one, and settings, each by the name that its agent gives', async () => {
+  test('agents, functions that give one, and settings, each by the name that its agent gives', async () => {
     const tools = await offered([expert('One'), () => expert('Two'), { agent: expert('Three'), description: 'Mine.' }])
 
     expect(tools.map(({ name, description }) => `${name}: ${description}`)).toEqual([
@@ -29,7 +29,7 @@ describe('subagents in a list', () => {
     ])
   })
 
-  test('agentscope 8.1/12: a blank name and description count as unset, and what is said is trimmed', async () => {
+  test('a blank name and description count as unset, and what is said is trimmed', async () => {
     expect(await named([{ agent: expert(), toolName: '  ' }])).toEqual(['call_expert'])
     expect(await named([{ agent: expert(), toolName: ' ask_expert ' }])).toEqual(['ask_expert'])
     expect(await named({ ask: { agent: expert(), toolName: '' } })).toEqual(['ask'])
@@ -38,7 +38,7 @@ describe('subagents in a list', () => {
     expect((await offered([expert('Expert', '')]))[0]?.description).toBe('Call Expert to complete tasks')
   })
 
-  test('agentscope 8.1/13: a function is called once when the host is defined, and once per delegation after the first', async () => {
+  test('a function is called once when the host is defined, and once per delegation after the first', async () => {
     let made = 0
     const provider = () => {
       made++
@@ -56,7 +56,7 @@ describe('subagents in a list', () => {
     expect(resultsIn(model.requests[2])).toHaveLength(3)
   })
 
-  test('agentscope 8.1/14: with name and description said, it is not called before it is used', () => {
+  test('with name and description said, it is not called before it is used', () => {
     let made = 0
     const provider = () => {
       made++
@@ -67,7 +67,7 @@ describe('subagents in a list', () => {
     expect(made).toBe(0)
   })
 
-  test('agentscope 8.1/15: two that come to the same name are refused', () => {
+  test('two that come to the same name are refused', () => {
     const both = [expert('Research Agent'), () => expert('research_agent')]
 
     expect(() => agent({ name: 'host', instructions: '', subagents: both })).toThrow(/call_research_agent/)
@@ -82,14 +82,14 @@ describe('subagents in a list', () => {
       'failed: no licence',
     ],
     ['gives nothing', () => undefined, 'is not an agent'],
-  ])('agentscope 8.1/3: one that %s is refused when the host is defined, with the reason', (_, provider, words) => {
+  ])('one that %s is refused when the host is defined, with the reason', (_, provider, words) => {
     const define = () => agent({ name: 'host', instructions: '', subagents: [provider as () => AnyAgent] })
 
     expect(define).toThrow(SubAgentUnavailable)
     expect(define).toThrow(words)
   })
 
-  test('agentscope 8.1/18: without settings all is forwarded, and sessions are in the runtime’s own store', async () => {
+  test('without settings all is forwarded, and sessions are in the runtime’s own store', async () => {
     const model = scriptedModel([{ calls: [{ name: 'ask', input: { message: 'hi' } }] }, 'done'])
     const host = agent({
       name: 'host',

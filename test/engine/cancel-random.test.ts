@@ -20,7 +20,7 @@ const CANCELS: Readonly<Record<string, number>> = {
 }
 const TREES = isFresh ? 1 : 4
 
-describe.each(stores)('reliability R-9, L8: a 3x5 tree on %s', (name, create) => {
+describe.each(stores)('R-9: a 3x5 tree on %s', (name, create) => {
   const world = useWorld(create)
 
   test('ends within a second wherever it is cancelled, and nothing of it is left', {

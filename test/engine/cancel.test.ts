@@ -12,7 +12,7 @@ describe.each(stores)('cancelling on %s', (_, create) => {
   const world = useWorld(create)
   const { start } = world
 
-  describe('cybros A70: a run with children that are finished, running, waiting and queued', () => {
+  describe('a run with children that are finished, running, waiting and queued', () => {
     test('ends leaves first: queued ones never start, finished ones keep their results', async () => {
       const { runtime } = start()
       const { run, heard, links } = await family(runtime)
@@ -75,7 +75,7 @@ describe.each(stores)('cancelling on %s', (_, create) => {
       expect(world.store.turn(run.id)).toMatchObject({ cancel: { reason: null }, outcome: { status: 'cancelled' } })
     })
 
-    test('agentscope 8.9/118: is cancelled by another process within a second', async () => {
+    test('is cancelled by another process within a second', async () => {
       const { runtime } = start({ engine: { sweepMs: 1_000 } })
       const { run, heard } = await family(runtime)
       const other = start({ engine: { sweepMs: 1_000 } })
@@ -106,7 +106,7 @@ describe.each(stores)('cancelling on %s', (_, create) => {
     })
   })
 
-  describe('cybros A70: a node that ignores its signal', () => {
+  describe('a node that ignores its signal', () => {
     test.each([
       ['pure', 'stopped'],
       ['effectful', 'uncertain'],
@@ -250,7 +250,7 @@ describe.each(stores)('cancelling on %s', (_, create) => {
     expect(await run.result).toMatchObject({ status: 'cancelled' })
   })
 
-  test('cybros A45: a stop while streaming keeps what was said, and no new work appears', async () => {
+  test('a stop while streaming keeps what was said, and no new work appears', async () => {
     const streamed = makeGate()
     const model = {
       id: 'slow/model',

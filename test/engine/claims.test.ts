@@ -14,7 +14,7 @@ describe.each(stores)('claims on %s', (_, create) => {
   const world = useWorld(create)
   const { start } = world
 
-  test('cybros A34: two processes race over sixty nodes, and each node runs once', async () => {
+  test('two processes race over sixty nodes, and each node runs once', async () => {
     const runs: string[] = []
     const by = new Map<string, number>()
     const work = (name: string) => ({
@@ -41,7 +41,7 @@ describe.each(stores)('claims on %s', (_, create) => {
     for (const id of ids) expect(one.store.node(id)).toMatchObject({ state: 'finished', epoch: 1 })
   })
 
-  test('cybros A34: one worker runs nodes one at a time, the oldest first', async () => {
+  test('one worker runs nodes one at a time, the oldest first', async () => {
     const order: string[] = []
     let running = 0
     const work = {
@@ -263,7 +263,7 @@ describe.each(stores)('claims on %s', (_, create) => {
     expect(world.store.turn(broken.id)?.state).toBe('running')
   })
 
-  test('cybros A69: one worker, fifty waiting parents, three levels deep: all complete', async () => {
+  test('one worker, fifty waiting parents, three levels deep: all complete', async () => {
     const leaf = speaker('leaf', 'leaf')
     const nested = (name: string, child: ReturnType<typeof speaker>) =>
       agent({
@@ -284,7 +284,7 @@ describe.each(stores)('claims on %s', (_, create) => {
     expect(eventsOfType(store, runs[0]?.conversationId ?? '', 'delegation-end')).toHaveLength(3)
   })
 
-  test('cybros A69: code inside a tool that awaits children holds no worker, and lends it only once', async () => {
+  test('code inside a tool that awaits children holds no worker, and lends it only once', async () => {
     let running = 0
     let most = 0
     const child = agent({

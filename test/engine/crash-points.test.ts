@@ -16,7 +16,7 @@ const STEPS = 9
 /** Some are refused because another was faster, and made anew. */
 const COMMITS = 14
 
-describe.each(stores)('cybros A64, A79: a process dies at its n-th commit, on %s', (_, create) => {
+describe.each(stores)('a process dies at its n-th commit, on %s', (_, create) => {
   const world = useWorld(create)
   const { start } = world
 

@@ -34,7 +34,7 @@ describe.each(stores)('deadlines on %s', (_, create) => {
     expect(outcome.durationMs).toBeLessThan(PROMPTLY_MS)
   })
 
-  test('cybros A71: a deadline that passes while no process runs is kept promptly by the next one', async () => {
+  test('a deadline that passes while no process runs is kept promptly by the next one', async () => {
     const clock = fakeClock()
     const entered = makeGate()
     const model = scriptedModel(() => {
@@ -56,7 +56,7 @@ describe.each(stores)('deadlines on %s', (_, create) => {
     expect(unused.requests).toEqual([])
   })
 
-  test('cybros A71: a child never has longer than its host', async () => {
+  test('a child never has longer than its host', async () => {
     const clock = fakeClock()
     const child = agent({
       name: 'child',

@@ -10,7 +10,7 @@ import { Graph } from '../support/graph.ts'
 import { until } from '../support/process.ts'
 import { stores } from '../support/stores.ts'
 
-describe.each(stores)('cybros A68: every notification is lost, on %s', (_, create) => {
+describe.each(stores)('every notification is lost, on %s', (_, create) => {
   const world = useWorld(create)
   const { start } = world
 

@@ -14,7 +14,7 @@ describe.each(stores)('recovery on %s', (_, create) => {
   const world = useWorld(create)
   const { start } = world
 
-  describe('cybros A66: a process is killed', () => {
+  describe('a process is killed', () => {
     test.each<Effect>(['pure', 'idempotent'])(
       'in a tool that is %s: it runs again with the same key',
       async (effect) => {
@@ -151,7 +151,7 @@ describe.each(stores)('recovery on %s', (_, create) => {
     })
   })
 
-  test('cybros A35: a claim whose lease ran out is taken over by a peer, which tells it', async () => {
+  test('a claim whose lease ran out is taken over by a peer, which tells it', async () => {
     const entered = makeGate()
     const stuck = scriptedModel(() => {
       entered.open()
@@ -178,7 +178,7 @@ describe.each(stores)('recovery on %s', (_, create) => {
     first.thaw()
   })
 
-  test('cybros A67: a process that wakes up after its claims were taken changes nothing', async () => {
+  test('a process that wakes up after its claims were taken changes nothing', async () => {
     const entered = makeGate()
     const asleep = makeGate()
     const say = (text: string) =>
@@ -232,7 +232,7 @@ describe.each(stores)('recovery on %s', (_, create) => {
   test.each([
     ['answer', 'expand', (child: AnyAgent) => child],
     ['task', 'spawn', (child: AnyAgent) => ({ agent: () => child })],
-  ] as const)('cybros A67: the %s of a process that lost its claim makes no child', async (_, kind, offer) => {
+  ] as const)('the %s of a process that lost its claim makes no child', async (_, kind, offer) => {
     const child = speaker('child')
     const host = (calls: boolean) =>
       agent({
@@ -272,7 +272,7 @@ describe.each(stores)('recovery on %s', (_, create) => {
     expect(eventsOfType(world.store, run.conversationId, 'delegation-start')).toHaveLength(1)
   })
 
-  describe('cybros A83: a node that kills its process each time', () => {
+  describe('a node that kills its process each time', () => {
     test('is given up after five recoveries, and the outcome says so', async () => {
       for (let life = 0; life < 6; life++) {
         const entered = makeGate()
@@ -318,7 +318,7 @@ describe.each(stores)('recovery on %s', (_, create) => {
     })
   })
 
-  describe('cybros A65: waiting is a row', () => {
+  describe('waiting is a row', () => {
     test('all processes end and start again while a child works: the parent resumes once, at no extra cost', async () => {
       const entered = makeGate()
       const child = (say: () => Promise<string> | string) =>

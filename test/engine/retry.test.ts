@@ -8,7 +8,7 @@ import { stores } from '../support/stores.ts'
 
 const OVERLOADED = Object.assign(new Error('overloaded'), { statusCode: 503 })
 
-describe.each(stores)('cybros A84: a model that fails, on %s', (_, create) => {
+describe.each(stores)('a model that fails, on %s', (_, create) => {
   const world = useWorld(create)
   const { start } = world
 

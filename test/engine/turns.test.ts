@@ -11,7 +11,7 @@ describe.each(stores)('turns of one conversation on %s', (_, create) => {
   const world = useWorld(create)
   const { start } = world
 
-  test('cybros A61: two runs go one after the other, and the second sees the first', async () => {
+  test('two runs go one after the other, and the second sees the first', async () => {
     const gate = makeGate()
     const model = scriptedModel(async (_, call) => {
       if (call === 0) await gate.opened

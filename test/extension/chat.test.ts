@@ -20,7 +20,7 @@ function said(request: ModelRequest | undefined): unknown[] {
   return (request?.messages ?? []).slice(1).map(({ content }) => content)
 }
 
-describe('agently 19/: chats', () => {
+describe('chats', () => {
   test('110: after three rounds the fourth request has all six messages, in order', async () => {
     const { who, model } = clerk()
     const chat = who.activateChatSession()

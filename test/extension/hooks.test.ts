@@ -30,7 +30,7 @@ function emissions(events: readonly RunEvent[]): string[] {
   return only(events, 'extension').map(({ name }) => name)
 }
 
-describe('agently 19/: composition', () => {
+describe('composition', () => {
   test('2: an extension adds methods and state, typed without a cast; the agent without it has none', async () => {
     const counting = extension({
       name: 'counting',
@@ -130,7 +130,7 @@ describe('agently 19/: composition', () => {
   })
 })
 
-describe('agently 19/: hooks around a model call', () => {
+describe('hooks around a model call', () => {
   test('5: those before a request run in order, awaited; the second sees the first; nobody else does', async () => {
     const seen: string[] = []
     const adds = (text: string) =>
@@ -322,7 +322,7 @@ describe('agently 19/: hooks around a model call', () => {
   })
 })
 
-describe('agently 19/9: the hook for the end', () => {
+describe('the hook for the end', () => {
   const ends = (outcomes: string[], more: Hooks = {}, onError: 'isolate' | 'fail' = 'isolate') =>
     extension({
       name: 'ends',
@@ -468,7 +468,7 @@ describe('agently 19/9: the hook for the end', () => {
   })
 })
 
-describe('agently 19/11: a hook that throws', () => {
+describe('a hook that throws', () => {
   const broken = () => {
     throw new Error('broken')
   }
@@ -519,7 +519,7 @@ describe('agently 19/11: a hook that throws', () => {
     expect(outcome).toMatchObject({ status: 'failed', text: 'half', error: { code: 'extension' } })
   })
 
-  test('agently 19/118: those who only look at events never matter, not even when they throw at each other’s errors', async () => {
+  test('those who only look at events never matter, not even when they throw at each other’s errors', async () => {
     const seen: string[] = []
     const looks = (name: string) =>
       extension({
@@ -734,7 +734,7 @@ describe('hooks around a tool', () => {
   })
 })
 
-test('agently 19/79: ten runs of one agent at once keep ten states', async () => {
+test('ten runs of one agent at once keep ten states', async () => {
   const keeps = extension({
     name: 'keeps',
     state: ({ runId }) => ({ runId, inputs: [] as string[] }),

@@ -12,7 +12,7 @@ const calling = (name: string, input: object = {}) =>
   scriptedModel([{ calls: [{ name, input: input as never }] }, 'done'])
 const says = (text: string) => tool({ description: text, input: { type: 'object' }, execute: () => text })
 
-describe('agently 19/: tools of an agent', () => {
+describe('tools of an agent', () => {
   test('69, 72: a tool that is registered is usable at once, by this agent and by no other', async () => {
     const model = calling('look')
     const bare = agent({ name: 'who', instructions: '', model })
@@ -209,7 +209,7 @@ describe('agently 19/: tools of an agent', () => {
   })
 })
 
-describe('agently 19/: functions that a model implements', () => {
+describe('functions that a model implements', () => {
   const Sum = z.object({ formula: z.string(), precision: z.number().default(2) })
 
   test('97, 98: the input has all arguments by name, the description is the instruction, the value comes back itself', async () => {

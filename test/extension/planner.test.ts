@@ -47,7 +47,7 @@ function toolEvents(events: readonly RunEvent[]) {
   return only(events, 'extension').map(({ name, data }) => ({ name, ...(data as object) }))
 }
 
-describe('agently 19/: the tool planner', () => {
+describe('the tool planner', () => {
   test('73: no tool needed: two requests, the first with input, instruct, tools and the fixed shape', async () => {
     const { agent: helper, model } = who(['{"use_tool": false}', 'Hello.'])
     const outcome = await helper.request().input('Hi').instruct('Be kind.').start().result

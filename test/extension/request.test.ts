@@ -54,7 +54,7 @@ describe('a request', () => {
     expect(request?.outputSchema).toMatchObject({ required: ['reply', 'sizes'] })
   })
 
-  test('agently 19/14, 15: two requests of one agent keep what is the agent’s and share nothing else', async () => {
+  test('two requests of one agent keep what is the agent’s and share nothing else', async () => {
     const { who, model } = clerk()
     const base = who.request().system('Be brief.')
     const one = base.input('one').instruct('for one')
@@ -69,7 +69,7 @@ describe('a request', () => {
     ])
   })
 
-  test('agently 19/22: one that asks nothing is refused before any model call', async () => {
+  test('one that asks nothing is refused before any model call', async () => {
     const { who, model } = clerk()
 
     expect(() => who.request().system('x').start()).toThrow(EmptyPromptError)
@@ -77,7 +77,7 @@ describe('a request', () => {
     expect(model.requests).toEqual([])
   })
 
-  test('agently 19/16: one that cannot be built leaves nothing behind', async () => {
+  test('one that cannot be built leaves nothing behind', async () => {
     const { who, model } = clerk()
 
     expect(() => who.request().options({ temperature: 'hot' }).input('x').start()).toThrow(/options.temperature/)
@@ -86,7 +86,7 @@ describe('a request', () => {
     expect(said(model.requests[0])).toEqual(['system: You sell shoes.', 'user: y'])
   })
 
-  test('agently 19/24: model and temperature of one request reach the provider', async () => {
+  test('model and temperature of one request reach the provider', async () => {
     const { who, model } = clerk()
     const options = { temperature: 0.2, max_tokens: 7, logit_bias: { 1: 2 } }
 
@@ -101,9 +101,7 @@ describe('a request', () => {
     expect((await other.result).error?.message).toMatch(/nowhere/)
   })
 
-  test('agently 19/26: a schema as the whole output gives exactly that shape, with its transforms', async ({
-    skip,
-  }) => {
+  test('a schema as the whole output gives exactly that shape, with its transforms', async ({ skip }) => {
     skip(isFresh, FORGOTTEN)
     const { who } = clerk(() => '{"n":"7"}')
     const { output } = await who
@@ -124,7 +122,7 @@ describe('a request', () => {
     expect(said(model.requests[1]).at(-1)).toMatch(/does not fit/)
   })
 
-  test('agently 19/20: pictures reach the model with what is asked', async () => {
+  test('pictures reach the model with what is asked', async () => {
     const { who, model } = clerk()
     const image = { type: 'image', mediaType: 'image/png', data: 'aGk=' }
     await who.request().input('What is it?').attachment([image]).start().result
@@ -163,7 +161,7 @@ describe('a request', () => {
     expect(said(model.requests[0])[0]).toMatch(/Double it.*"n": 1/s)
   })
 
-  test('agently 19/13: hooks of one request come before the agent’s and are there for no other', async ({ skip }) => {
+  test('hooks of one request come before the agent’s and are there for no other', async ({ skip }) => {
     skip(isFresh, FORGOTTEN)
     const seen: string[] = []
     const sees = (name: string) => extension({ name, hooks: { onRequest: () => void seen.push(name) as never } })
@@ -259,7 +257,7 @@ describe('prompt files on an agent', () => {
   const yaml =
     '.agent:\n  system: You speak ${language}.\ninput: ${text}\noutput:\n  reply: { $type: str, $desc: short }\n'
 
-  test('agently 19/102, 103: a file becomes a request of this agent, in both layers', async () => {
+  test('a file becomes a request of this agent, in both layers', async () => {
     const { who, model } = clerk(() => '{"reply":"Ja."}')
     const file = path.join(tempFolder(), 'p.yaml')
     writeFileSync(file, yaml)
@@ -282,7 +280,7 @@ describe('prompt files on an agent', () => {
     expect(asked[0]?.at(-1)).toMatch(/\[INPUT\]:\nYes\?.*"reply": <str> \/\/ short/s)
   })
 
-  test('agently 19/106: a file reaches the helpers of a prompt, and nothing of the agent', async () => {
+  test('a file reaches the helpers of a prompt, and nothing of the agent', async () => {
     const { who } = clerk()
 
     await expect(loadYamlPrompt('.alias:\n  generate: { prompt: x }\n', { onto: who.request() })).rejects.toThrow(

@@ -45,7 +45,7 @@ function streaming(size: number, fails = 0) {
 const writer = (model: ReturnType<typeof streaming>) =>
   agent({ name: 'writer', instructions: '', model, tools: { write } })
 
-describe('agently 19/59: arguments of calls are read like answers, under the id of their call', () => {
+describe('arguments of calls are read like answers, under the id of their call', () => {
   test.each([1, 3, 100])('in pieces of %i: each value once, complete, children before parents', async (size) => {
     const run = openRuntime().run(writer(streaming(size)), 'go')
     const told: string[] = []

@@ -15,7 +15,7 @@ const planner = (turns: Parameters<typeof scriptedModel>[0]) =>
 const letters = (text: string) => ({ chunks: [...text] })
 
 describe('the fields of a run', () => {
-  test('agently 19/88: a field is there when it is complete, before the answer ends', async () => {
+  test('a field is there when it is complete, before the answer ends', async () => {
     const { model, say, end } = heldModel()
     const run = openRuntime().run(agent({ name: 'a', instructions: '', output: Plan, model }), 'go')
 
@@ -34,7 +34,7 @@ describe('the fields of a run', () => {
     expect(await tasks.next()).toEqual({ value: undefined, done: true })
   })
 
-  test('agently 19/42, 54: many readers, early and late, see the same from the beginning', async () => {
+  test('many readers, early and late, see the same from the beginning', async () => {
     const runtime = openRuntime()
     const run = runtime.run(planner([letters(`Here it is:\n\`\`\`json\n${PLAN}\n\`\`\``)]), 'go')
 
@@ -60,7 +60,7 @@ describe('the fields of a run', () => {
     expect(late[1]).toEqual(early[2])
   })
 
-  test('agently 19/93: partial ones grow by deltas that make up the value', async () => {
+  test('partial ones grow by deltas that make up the value', async () => {
     const run = openRuntime().run(planner([letters(PLAN)]), 'go')
 
     const lines = await linesOf(run.fields('reply', { partial: true }))
@@ -71,7 +71,7 @@ describe('the fields of a run', () => {
     expect(deltas.length).toBeGreaterThan(2)
   })
 
-  test('agently 19/57: a field that does not fit is told so at once', async () => {
+  test('a field that does not fit is told so at once', async () => {
     const { model, say, end } = heldModel()
     const run = openRuntime().run(agent({ name: 'a', instructions: '', output: Plan, model }), 'go')
     const tasks = run.fields('tasks[*]')[Symbol.asyncIterator]()
@@ -120,7 +120,7 @@ describe('the fields of a run', () => {
     await run.cancel()
   })
 
-  test('agently 19/91: an agent without output has none, and a path that is none is refused', async () => {
+  test('an agent without output has none, and a path that is none is refused', async () => {
     const run = openRuntime().run(agent({ name: 'a', instructions: '', model: scriptedModel(['hi']) }), 'go') as Run
 
     expect(() => run.fields('x')).toThrow(/has no output/)
@@ -170,7 +170,7 @@ describe('a field that does not come is', () => {
     return error
   }
 
-  test('agently 19/94: absent when the answer has none; null is a value', async () => {
+  test('absent when the answer has none; null is a value', async () => {
     const Out = z.object({ a: z.null(), b: z.string().optional() })
     const run = openRuntime().run(
       agent({ name: 'a', instructions: '', output: Out, model: scriptedModel(['{"a":null}']) }),
@@ -234,7 +234,7 @@ describe('a field that does not come is', () => {
 })
 
 describe('handlers', () => {
-  test('agently 19/90, 96: are called while the answer goes on; what each made comes in the order of the fields', async () => {
+  test('are called while the answer goes on; what each made comes in the order of the fields', async () => {
     const { model, say, end } = heldModel()
     const run = openRuntime().run(agent({ name: 'a', instructions: '', output: Plan, model }), 'go')
     const called: string[] = []
@@ -263,7 +263,7 @@ describe('handlers', () => {
     ])
   })
 
-  test('agently 19/92, 95: belong to one run, whose result is there without another request', async () => {
+  test('belong to one run, whose result is there without another request', async () => {
     const model = scriptedModel(() => PLAN)
     const one = agent({ name: 'a', instructions: '', output: Plan, model })
     const runtime = openRuntime()
@@ -292,7 +292,7 @@ describe('handlers', () => {
 })
 
 describe('the names of the key waiter', () => {
-  test('agently 19/89: keys in the order in which they are complete, each once', async () => {
+  test('keys in the order in which they are complete, each once', async () => {
     const run = openRuntime().run(planner([letters(PLAN)]), 'go')
 
     const found: [string, unknown][] = []
@@ -305,7 +305,7 @@ describe('the names of the key waiter', () => {
     ])
   })
 
-  test('agently 19/91: mustInPrompt takes keys that the schema has, and no other', async () => {
+  test('mustInPrompt takes keys that the schema has, and no other', async () => {
     const run = openRuntime().run(planner([PLAN]), 'go') as Run
     const must = { mustInPrompt: true }
 
@@ -348,7 +348,7 @@ describe('below a run', () => {
       model: scriptedModel([{ calls: [{ name: 'work', input: { message: 'go' } }] }, '{"sum":3}']),
     })
 
-  test("agently 19/125: a child's fields are seen in its host's run, with the path of agents", async () => {
+  test("a child's fields are seen in its host's run, with the path of agents", async () => {
     const run = openRuntime().run(host(worker()), 'go')
 
     const found: string[] = []

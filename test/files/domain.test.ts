@@ -10,7 +10,7 @@ import { domains, EVERYTHING } from './support/domains.ts'
 
 const ALL = { use: ['file.*:/workspace/**'] }
 
-describe.each(domains)('agentscope 8.5: files, %s', (_name, make) => {
+describe.each(domains)('files, %s', (_name, make) => {
   describe('64: paths', () => {
     test.each([
       '/workspace/a',

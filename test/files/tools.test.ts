@@ -36,7 +36,7 @@ async function resultOf(files: FileDomain, name: string, input: Json): Promise<s
   return result
 }
 
-describe.each(domains)('agentscope 8.5: the file tools, %s', (_name, make) => {
+describe.each(domains)('the file tools, %s', (_name, make) => {
   async function filled(): Promise<FileDomain> {
     const domain = make()
     const files = domain.open({ use: ['file.*:/workspace/**'] })
@@ -250,7 +250,7 @@ describe('I1: children and files', () => {
 
   const files = () => memoryFiles({ workspace: { a: 'hello' } })
 
-  test('agentscope 8.5/78: a denied operation in a child is a result, and the child goes on', async () => {
+  test('a denied operation in a child is a result, and the child goes on', async () => {
     const results = await childResults(openRuntime({ files: files() }), ALL, {
       use: ['tool:*', 'file.read:/workspace/**'],
     })

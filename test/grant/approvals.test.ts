@@ -64,7 +64,7 @@ function start(runtime: Runtime, who: AnyAgent): Run {
   return runtime.run(who, 'go' as never)
 }
 
-describe('cybros A78: the queue of a tree', () => {
+describe('the queue of a tree', () => {
   test('shows who asks, for what, with which arguments, by which rule, since when and until when', async () => {
     const clock = fakeClock()
     const runtime = openRuntime({ clock })
@@ -92,7 +92,7 @@ describe('cybros A78: the queue of a tree', () => {
     expect(await runtime.approvals()).toEqual([])
   })
 
-  test('cybros A39: is read page by page', async () => {
+  test('is read page by page', async () => {
     const runtime = openRuntime()
     for (let at = 0; at < 7; at++) start(runtime, worker())
     const all = await asked(runtime, 7)
@@ -152,7 +152,7 @@ describe.each(stores)('an answer on %s', (_, create) => {
     expect(await (await second.runtime.attach(run.id)).result).toMatchObject({ status: 'completed', text: 'both done' })
   })
 
-  test('agentscope 8.8/108: of calls made together one is asked for; the others are done, and not again', async () => {
+  test('of calls made together one is asked for; the others are done, and not again', async () => {
     const ran: string[] = []
     const noted = (name: string) =>
       tool({
@@ -200,7 +200,7 @@ describe.each(stores)('an answer on %s', (_, create) => {
     expect(ran).toEqual(['first', 'last', 'deploy'])
   })
 
-  test('agentscope 8.8/109: two children at depth 2 ask twice each, over a restart; each hears its own answers', async () => {
+  test('two children at depth 2 ask twice each, over a restart; each hears its own answers', async () => {
     done.length = 0
     const twice: Script = ({ messages, path }) => {
       const results = messages.flatMap((message) => (message.role === 'tool' ? [String(message.content)] : []))
@@ -435,7 +435,7 @@ describe('an answer', () => {
     await other.cancel()
   })
 
-  test('reliability S-13: a second one, one for nothing, one for another node: refused', async () => {
+  test('a second one, one for nothing, one for another node: refused', async () => {
     done.length = 0
     const runtime = openRuntime()
     const run = start(runtime, worker())
@@ -665,7 +665,7 @@ describe('a tool that wants a person', () => {
     ['the tool alone', { use: ['tool:*'] }],
     ['a rule too', { ask: ['tool:*'] }],
   ])(
-    'cybros A37: a required one that is denied holds back what follows, and the run ends denied (asked for by %s)',
+    'a required one that is denied holds back what follows, and the run ends denied (asked for by %s)',
     async (_name, grant) => {
       const runtime = openRuntime()
       const careful = worker(deploys, { tools: { deploy: deployTool({ approval: 'required' }) }, grant })

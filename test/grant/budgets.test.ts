@@ -39,7 +39,7 @@ const usageOf = ({ messages, settings }: ModelRequest, most: number) => ({
 
 const spendOf = (runtime: Runtime, runId: string) => localStore(runtime).turn(runId)?.spend
 
-describe('cybros A72: a budget of tokens', () => {
+describe('a budget of tokens', () => {
   test('ends in one call to wrap up, from what was kept for it, and says what was used up', async () => {
     const runtime = openRuntime()
     const { agent: who, model } = spender(forever, { tokens: 5_000 })
@@ -235,7 +235,7 @@ test('what was held for a call is free while a person is asked for it, and held 
   expect(spendOf(runtime, run.id)?.held).toEqual({ tokens: 0, usd: 0 })
 })
 
-describe('reliability L6: what a call may cost is what is held for it', () => {
+describe('what a call may cost is what is held for it', () => {
   /** Delegates to five at a time, and then sums up. */
   const spreading = () =>
     scriptedModel(({ messages, tools }) =>
@@ -382,7 +382,7 @@ describe('a budget of dollars', () => {
   })
 })
 
-describe.each(stores)('cybros A72: after a crash on %s', (_, create) => {
+describe.each(stores)('after a crash on %s', (_, create) => {
   const world = useWorld(create)
 
   test('what was held for a call that died is free again, and nothing is counted twice', async () => {
@@ -450,7 +450,7 @@ describe.each(lasting)('a budget of one run over a restart, on %s', (_, create) 
   })
 })
 
-describe('reliability S-12: a run that goes in circles', () => {
+describe('a run that goes in circles', () => {
   test('is refused the fourth time it makes the same call with the same result', async () => {
     let ran = 0
     const same = tool({

@@ -103,7 +103,7 @@ test('an application that allows nothing has nothing done, at any depth, whateve
   }
 })
 
-describe('cybros A73: a profile', () => {
+describe('a profile', () => {
   test.each([
     ['full', ['read', 'write', 'memory_search']],
     ['minimal', []],
@@ -140,7 +140,7 @@ describe('cybros A73: a profile', () => {
   })
 })
 
-describe('cybros A73: what was frozen', () => {
+describe('what was frozen', () => {
   test('is a ceiling: a wider host later does not widen a running child', async () => {
     ran.length = 0
     const store = { ...memoryStore(), close: async () => undefined }

@@ -113,7 +113,7 @@ describe.each(lasting)('a hook before a tool, on %s', (_store, create) => {
     },
   )
 
-  test('reliability S-13: one that rewrites after the approval is asked for again', async () => {
+  test('one that rewrites after the approval is asked for again', async () => {
     let times = 0
     const { who } = clerk(() => ({ input: { to: `${times++ === 0 ? 'first' : 'second'}.example` } }), {
       ask: ['tool:send'],

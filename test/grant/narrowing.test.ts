@@ -8,7 +8,7 @@ import { until } from '../support/process.ts'
 import { stores } from '../support/stores.ts'
 
 /** A child between two of its calls when its process dies. What its host says then is what the next one has. */
-describe.each(stores)('cybros A73: a child that goes on, on %s', (_, create) => {
+describe.each(stores)('a child that goes on, on %s', (_, create) => {
   const world = useWorld(create)
 
   async function writesAfter(before: Grant, after: Grant): Promise<string[]> {

@@ -177,7 +177,7 @@ const byHash: readonly FindingType[] = [
 describe.each([
   ['memory', defects],
   ['sqlite', { ...defects, ...fileDefects }],
-] as const)('cybros A59, A80: an audit of %s', (kind, planted) => {
+] as const)('an audit of %s', (kind, planted) => {
   let world: Planted
 
   beforeEach(async () => {

@@ -40,7 +40,7 @@ describe.each(stores)('a conversation put together by hand, on %s', (_, create) 
   const world = useWorld(create)
   const { start } = world
 
-  test('cybros A26: a task starts a child, and the node that depends on it folds in what the child said', async () => {
+  test('a task starts a child, and the node that depends on it folds in what the child said', async () => {
     const { runtime } = start({ kinds: { research, report } })
     const talk = await talkOf(runtime)
 
@@ -69,7 +69,7 @@ describe.each(stores)('a conversation put together by hand, on %s', (_, create) 
     ])
   })
 
-  test('cybros A28: a task that delegates gets the final text inline, and nobody polls', async () => {
+  test('a task that delegates gets the final text inline, and nobody polls', async () => {
     const model = scriptedModel(callsThenSays('ask'))
     const host = agent({
       name: 'host',
@@ -86,7 +86,7 @@ describe.each(stores)('a conversation put together by hand, on %s', (_, create) 
     expect(world.store.nodesOf(run.id).filter(({ kind }) => kind === 'task')).toHaveLength(1)
   })
 
-  test('cybros A29: a later turn reads a child by its reference, and a reader of its events can go on from its end', async () => {
+  test('a later turn reads a child by its reference, and a reader of its events can go on from its end', async () => {
     const host = agent({
       name: 'host',
       instructions: '',
@@ -117,7 +117,7 @@ describe.each(stores)('a conversation put together by hand, on %s', (_, create) 
     expect(world.store.node(answer)?.output.content).toBe('hello / child: world')
   })
 
-  test('cybros A30: what a child tells is in its own part of the log, and a host sees it by its path', async () => {
+  test('what a child tells is in its own part of the log, and a host sees it by its path', async () => {
     const host = agent({
       name: 'host',
       instructions: '',
@@ -139,7 +139,7 @@ describe.each(stores)('a conversation put together by hand, on %s', (_, create) 
     }
   })
 
-  test('cybros A31: from a task to its child, and from a child to its parent and the node that started it', async () => {
+  test('from a task to its child, and from a child to its parent and the node that started it', async () => {
     const host = agent({
       name: 'host',
       instructions: '',

@@ -130,7 +130,7 @@ describe.each(kinds)('in a %s store', (kind) => {
     expect((await runtime.forget(conversationId)).hash).not.toBe(hash)
   })
 
-  test('agentscope 8.6/89: closing a session deletes nothing; it goes with its host, and the link stays', async () => {
+  test('closing a session deletes nothing; it goes with its host, and the link stays', async () => {
     const runtime = runtimeOn(kind)
     const { runId, conversationId } = await runtime.run(host, 'delegate').result
     const [child] = localStore(runtime).linksOf(runId)

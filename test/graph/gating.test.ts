@@ -24,7 +24,7 @@ describe.each(stores)('gating on %s', (_, create) => {
 
   afterEach(() => rows.drop())
 
-  describe('cybros A33: what a parent lets run', () => {
+  describe('what a parent lets run', () => {
     test.each<[NodeState, EdgeType]>([
       ['pending', 'sequence'],
       ['pending', 'dependency'],
@@ -78,7 +78,7 @@ describe.each(stores)('gating on %s', (_, create) => {
     })
   })
 
-  describe('cybros A36: failure goes along dependencies', () => {
+  describe('failure goes along dependencies', () => {
     test('B and C of A(errored) -> B -> C are skipped, each naming what blocked it, while a sequence child runs', async () => {
       const { a, b, c, after } = await graph.mutate(conversationId, (m) => {
         const [a, b, c, after] = ['work', 'work', 'work', 'work'].map((kind) => m.createNode({ kind }).id) as Four
@@ -121,7 +121,7 @@ describe.each(stores)('gating on %s', (_, create) => {
   })
 
   describe('edges', () => {
-    test('cybros A47: a circle, of whatever edges, and an edge to itself are refused, and nothing is written', async () => {
+    test('a circle, of whatever edges, and an edge to itself are refused, and nothing is written', async () => {
       const ids = await graph.mutate(conversationId, (m) => {
         const [a, b, c] = ['work', 'work', 'work'].map((kind) => m.createNode({ kind }).id) as Three
         m.createEdge(a, b, 'sequence')
@@ -139,7 +139,7 @@ describe.each(stores)('gating on %s', (_, create) => {
       expect(graph.store.edgesFrom(ids.c)).toEqual([])
     })
 
-    test('cybros A47: two edges that close a circle only together have one winner', async () => {
+    test('two edges that close a circle only together have one winner', async () => {
       const { a, b, turnId } = await loose()
       const other = new Graph(rows.open(), { kinds: { work: {}, gate: {} } })
 
@@ -160,7 +160,7 @@ describe.each(stores)('gating on %s', (_, create) => {
       await expect(late).rejects.toThrow(/can no longer hold it back/)
     })
 
-    test('cybros A46: the same edge twice is one edge and one blocker', async () => {
+    test('the same edge twice is one edge and one blocker', async () => {
       const { a, b, turnId } = await loose()
 
       for (let time = 0; time < 2; time++) {
@@ -171,7 +171,7 @@ describe.each(stores)('gating on %s', (_, create) => {
       expect(graph.node(b).blockers).toBe(1)
     })
 
-    test('cybros A27: an edge to a node of another conversation is not found, and the store refuses it too', async () => {
+    test('an edge to a node of another conversation is not found, and the store refuses it too', async () => {
       const { a, turnId } = await loose()
       const foreign = graph.turn((await graph.say('elsewhere')).id).entryNodeId
 
@@ -208,7 +208,7 @@ describe.each(stores)('gating on %s', (_, create) => {
   })
 
   describe('nodes', () => {
-    test('cybros A34: a kind that is not executable cannot be pending', async () => {
+    test('a kind that is not executable cannot be pending', async () => {
       const asked = graph.mutate(conversationId, (m) => m.createNode({ kind: 'user_message', state: 'pending' }))
 
       await expect(asked).rejects.toThrow(InputError)
@@ -221,7 +221,7 @@ describe.each(stores)('gating on %s', (_, create) => {
       await expect(asked).rejects.toThrow(/no node kind "wrok".*work/)
     })
 
-    test('cybros A46: the same key and request give the same node, another request is a conflict', async () => {
+    test('the same key and request give the same node, another request is a conflict', async () => {
       const spec = { kind: 'work', input: { value: { n: 1 } }, idempotencyKey: 'first' } as const
       const made = await graph.mutate(conversationId, (m) => {
         const node = m.createNode(spec)
@@ -258,7 +258,7 @@ describe.each(stores)('gating on %s', (_, create) => {
     })
   })
 
-  describe('cybros A53: how a turn may end', () => {
+  describe('how a turn may end', () => {
     test('a user message alone grows a pending reply', async () => {
       const turnId = await graph.mutate(conversationId, (m) => {
         m.createNode({ kind: 'user_message', content: 'hello' })
@@ -321,7 +321,7 @@ describe.each(stores)('gating on %s', (_, create) => {
       expect(graph.turn(turnId).outcome).toMatchObject({ status: 'completed', answerNodeId: reply })
     })
 
-    test('cybros A43: a reply that depended on what failed is skipped, and the turn says so', async () => {
+    test('a reply that depended on what failed is skipped, and the turn says so', async () => {
       const { turnId, task, reply } = await graph.mutate(conversationId, (m) => {
         const task = m.createNode({ kind: 'work' }).id
         const reply = m.createNode({ kind: 'agent_message' }).id

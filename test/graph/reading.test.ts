@@ -33,7 +33,7 @@ async function talkOf(rounds: number) {
 
 const words = (lines: readonly { readonly text: string }[]) => lines.map(({ text }) => text)
 
-describe('cybros A55: a page of a transcript', () => {
+describe('a page of a transcript', () => {
   test('is the latest, the older or the newer turns, in their order, with cursors for both sides', async () => {
     const { talk, runs } = await talkOf(7)
 
@@ -105,7 +105,7 @@ describe('cybros A55: a page of a transcript', () => {
   })
 })
 
-test('cybros A56, W28: a transcript for a node holds its causes and no sibling', async () => {
+test('a transcript for a node holds its causes and no sibling', async () => {
   const { talk, runtime } = await talkOf(1)
   const [left = '', right = ''] = await talk.mutate((m) => {
     const user = m.createNode({ kind: 'user_message', content: 'Two things.' })
@@ -124,7 +124,7 @@ test('cybros A56, W28: a transcript for a node holds its causes and no sibling',
   expect(localStore(runtime).node(right)).toBeDefined()
 })
 
-describe('cybros A54: the context of a node', () => {
+describe('the context of a node', () => {
   test('has the node last, ends where it is told to, and is empty for one that is not there', async () => {
     const { talk, runs, runtime } = await talkOf(5)
     const answer = localStore(runtime)
@@ -145,7 +145,7 @@ describe('cybros A54: the context of a node', () => {
   })
 })
 
-describe('cybros A57: pages of messages and of events', () => {
+describe('pages of messages and of events', () => {
   test('go through everything once, in both directions', async () => {
     const { talk } = await talkOf(5)
     const all = words(await talk.transcript())
@@ -219,7 +219,7 @@ async function costOf(talk: ConversationHandle | undefined): Promise<number> {
   return work()
 }
 
-test('cybros W28: a model is shown what led to its message, and no branch beside it', async () => {
+test('a model is shown what led to its message, and no branch beside it', async () => {
   const model = scriptedModel(({ messages }) => `saw ${messages.map(({ content }) => content).join(' | ')}`)
   const runtime = openRuntime()
   const clerk = agent({ name: 'clerk', instructions: 'I', model })

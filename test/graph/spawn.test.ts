@@ -7,7 +7,7 @@ import { Graph, spawnRequest } from '../support/graph.ts'
 import { eventsOfType } from '../support/rows.ts'
 import { type Rows, stores } from '../support/stores.ts'
 
-describe.each(stores)('cybros A64: a spawn that is repeated, on %s', (_, create) => {
+describe.each(stores)('a spawn that is repeated, on %s', (_, create) => {
   let rows: Rows
   let graph: Graph
   let rootId: Id

@@ -52,7 +52,7 @@ const LEGAL: ReadonlySet<string> = new Set([
   'waiting -> pending',
 ])
 
-describe('cybros A32: the ways between states', () => {
+describe('the ways between states', () => {
   const ways = STATES.flatMap((from) => STATES.filter((to) => to !== from).map((to) => [from, to] as const))
 
   test.each(ways.filter(([from, to]) => LEGAL.has(`${from} -> ${to}`)))('%s may become %s', (from, to) => {
@@ -73,7 +73,7 @@ describe('cybros A32: the ways between states', () => {
   })
 })
 
-describe.each(stores)('cybros A32: two writers on %s', (_, create) => {
+describe.each(stores)('two writers on %s', (_, create) => {
   let rows: Rows
   let one: Graph
   let two: Graph

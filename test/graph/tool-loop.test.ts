@@ -12,7 +12,7 @@ describe.each(stores)('the tool loop on %s', (_, create) => {
   const world = useWorld(create)
   const { start } = world
 
-  describe('cybros A40: a message with two calls', () => {
+  describe('a message with two calls', () => {
     test('makes two tasks that run side by side, and the next message only after both, results in their order', async () => {
       const both = makeGate()
       let running = 0
@@ -65,7 +65,7 @@ describe.each(stores)('the tool loop on %s', (_, create) => {
     })
   })
 
-  describe('cybros A41: what becomes of a call', () => {
+  describe('what becomes of a call', () => {
     const search = tool({
       description: 'Search.',
       input: { type: 'object', properties: { q: { type: 'string' } }, required: ['q'] },
@@ -122,7 +122,7 @@ describe.each(stores)('the tool loop on %s', (_, create) => {
       ])
     })
 
-    test('cybros A38: one that is denied never runs, and the model reads why', async () => {
+    test('one that is denied never runs, and the model reads why', async () => {
       let ran = 0
       const { runtime } = start()
       const run = runtime.run(
@@ -165,7 +165,7 @@ describe.each(stores)('the tool loop on %s', (_, create) => {
       expect(await resumed?.result).toMatchObject({ status: 'completed', text: 'sent by the heir' })
     })
 
-    test('cybros A43: a tool that throws is a result, and the model goes on', async () => {
+    test('a tool that throws is a result, and the model goes on', async () => {
       const fails = simpleTool(() => {
         throw new Error('disk full')
       })
@@ -197,7 +197,7 @@ describe.each(stores)('the tool loop on %s', (_, create) => {
     }
   })
 
-  describe('cybros A42: limits of one run', () => {
+  describe('limits of one run', () => {
     test('calls beyond the limit are dropped from the stored message too, and counted', async () => {
       const model = scriptedModel([{ calls: ['a', 'a', 'a'].map((name) => ({ name, input: {} })) }, 'two of three'])
       const { runtime } = start()
@@ -238,7 +238,7 @@ describe.each(stores)('the tool loop on %s', (_, create) => {
     })
   })
 
-  describe('cybros A44: streaming', () => {
+  describe('streaming', () => {
     const chunks = ['Grüße ', 'aus ', 'München 🥨', '!']
     const text = chunks.join('')
 

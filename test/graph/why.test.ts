@@ -15,7 +15,7 @@ afterEach(async () => {
   for (const runtime of open.splice(0)) await runtime.close()
 })
 
-describe('cybros N13: why a run does not go on', () => {
+describe('why a run does not go on', () => {
   test('a subagent of it waits for a person: whose call, since when, and how to answer', async () => {
     const runtime = runtimeOf()
     const run = runtime.run(hostOf(asker('tool:deploy')), 'go')

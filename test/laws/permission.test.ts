@@ -190,7 +190,7 @@ law('I1: one more budget never raises a number, and the order of budgets never m
   return undefined
 })
 
-law('cybros A73: what is written down and read again says the same', (chance) => {
+law('what is written down and read again says the same', (chance) => {
   const layers = layersOf(chance)
   const read = readCeiling(JSON.parse(JSON.stringify(layers.map(freezeLayer))))
   const request = requestOf(chance)

@@ -10,7 +10,7 @@ const VERDICTS: readonly Verdict[] = ['allow', 'ask', 'deny']
 test.each<[string, string, readonly string[]]>([
   ['4 tools x 3 verdicts x depth 3', 'tool', TOOLS],
   ['3 paths x 3 verdicts x depth 3', 'file.write', PATHS],
-])('reliability S-1, I1, I2: the whole of a small world, %s', (_name, domain, names) => {
+])('I1, I2: the whole of a small world, %s', (_name, domain, names) => {
   const worlds = worldsOf(domain, names)
   const requests = names.map((name) => readRequest(`${domain}:${name}`))
   let chains = 0

@@ -13,7 +13,7 @@ const CANCELS = isFull ? 300 : 4
 /** A second is measured where the full figures are; here other tests run beside it. */
 const LONGEST_MS = isFull ? 1_000 : 15_000
 
-describe.skipIf(noPostgres !== undefined)('reliability R-9, L8: a 3x5 tree on PostgreSQL', async () => {
+describe.skipIf(noPostgres !== undefined)('R-9: a 3x5 tree on PostgreSQL', async () => {
   const url = noPostgres === undefined ? (await usePostgres()).url() : ''
 
   test('ends within a second wherever it is cancelled, and nothing of it is left', async () => {

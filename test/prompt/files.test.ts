@@ -14,7 +14,7 @@ import { tempFolder } from '../support/temp-folder.ts'
 const folder = tempFolder(afterAll)
 
 describe('what a file says', () => {
-  test('agently 19/102: every key lands in its layer', async () => {
+  test('every key lands in its layer', async () => {
     const made = await loadYamlPrompt(`
 .agent:
   system: You are brief.
@@ -30,27 +30,27 @@ extra: more
     expect(layer(made, 'request')).toEqual({ instruct: 'Reply.', input: 'Hello', extra: 'more' })
   })
 
-  test('agently 19/102: a text for .agent is its system, one for .request its input', async () => {
+  test('a text for .agent is its system, one for .request its input', async () => {
     const made = await loadJsonPrompt('{ ".agent": "You are brief.", ".request": ["a", 1] }')
 
     expect(made.get('system', 'agent')).toBe('You are brief.')
     expect(made.get('input', 'request')).toEqual(['a', 1])
   })
 
-  test('agently 19/102: a file is said on top of what a prompt says already', async () => {
+  test('a file is said on top of what a prompt says already', async () => {
     const made = await loadYamlPrompt('info:\n  b: 2\n', { onto: prompt({ system: 'S' }).info({ a: 1 }) })
 
     expect(made.get('system')).toBe('S')
     expect(made.get('info')).toEqual({ a: 1, b: 2 })
   })
 
-  test('agently 19/102: a heading with nothing under it says nothing', async () => {
+  test('a heading with nothing under it says nothing', async () => {
     const made = await loadYamlPrompt('.agent:\n.request:\n.alias:\ninput: x\n', { promptKeyPath: '' })
 
     expect([layer(made, 'agent'), layer(made, 'request')]).toEqual([{}, { input: 'x' }])
   })
 
-  test('agently 19/103: every way to describe an output gives the schema that code gives', async () => {
+  test('every way to describe an output gives the schema that code gives', async () => {
     const code = prompt().output({
       n: field('int', 'how many'),
       tags: field([field('str', 'one tag')], 'all tags'),
@@ -85,7 +85,7 @@ output:
     }
   })
 
-  test('agently 19/104: mappings fill keys, texts and arguments, and keep types', async () => {
+  test('mappings fill keys, texts and arguments, and keep types', async () => {
     const text = `
 $\${slot}: \${value}
 \${slot}_2: say \${value}
@@ -102,7 +102,7 @@ $\${slot}: \${value}
     expect(made.get('system', 'agent')).toEqual({ rule: { be: 'kind' } })
   })
 
-  test('agently 19/104: a mapping cannot make a call or an agent’s word of a key', async () => {
+  test('a mapping cannot make a call or an agent’s word of a key', async () => {
     const mappings = { key: '.alias', other: '$system', whole: '.agent' }
     const made = await loadYamlPrompt('${key}: { rule: x }\n"${other}": y\n"${whole}": z\n', { mappings })
 
@@ -110,7 +110,7 @@ $\${slot}: \${value}
     expect(layer(made, 'agent')).toEqual({})
   })
 
-  test('agently 19/105: a path chooses a part of the file; a missing one is named', async () => {
+  test('a path chooses a part of the file; a missing one is named', async () => {
     const text = 'prompts:\n  en:\n    input: Hello\n  de.at:\n    input: Servus\n  list:\n    - input: First\n'
 
     expect((await loadYamlPrompt(text, { promptKeyPath: 'prompts.en' })).get('input')).toBe('Hello')
@@ -123,7 +123,7 @@ $\${slot}: \${value}
     await expectError(loadYamlPrompt(text, { promptKeyPath: 'prompts.en.input' }), { message: /is a mapping/ })
   })
 
-  test('agently 19/106: .alias calls what is offered: by name, in order, or with nothing', async () => {
+  test('.alias calls what is offered: by name, in order, or with nothing', async () => {
     const called: unknown[] = []
     const aliases: PromptAliases = {
       greet: {
@@ -176,11 +176,11 @@ $\${slot}: \${value}
     ['.alias:\n  rule: { prompt: a, always: yes }\n', 2, 3, /"always" is true or false/],
     ['.alias: [rule]\n', 1, 9, /\.alias is a mapping/],
     ['.alias:\n  output_format: { prompt: 5 }\n', 2, 3, /output_format is a text/],
-  ])('agently 19/106: %j is refused at its place', async (text, line, column, message) => {
+  ])('%j is refused at its place', async (text, line, column, message) => {
     await expectError(loadYamlPrompt(text), { line, column, message })
   })
 
-  test('agently 19/107: JSON may have comments, commas at the end, single quotes and bare keys', async () => {
+  test('JSON may have comments, commas at the end, single quotes and bare keys', async () => {
     const made = await loadJsonPrompt(`\uFEFF{
       // one
       input: 'it\\'s "fine" \\u0041\\
@@ -207,7 +207,7 @@ $\${slot}: \${value}
     ['{ "a": 1,\n "a": 2 }', 2, 2, /the key "a" is there twice/],
     ['{ , }', 1, 3, /a key is missing/],
     ['{', 1, 2, /the text ends before \}/],
-  ])('agently 19/107: the JSON %j is refused at its place', async (text, line, column, message) => {
+  ])('the JSON %j is refused at its place', async (text, line, column, message) => {
     await expectError(loadJsonPrompt(text), { line, column, message })
   })
 
@@ -222,11 +222,11 @@ $\${slot}: \${value}
     ['a: .inf\n', 1, /no number to keep/],
     ['- a\n- b\n', 1, /a prompt file is a mapping/],
     ['\n\n', 1, /a prompt file is a mapping/],
-  ])('agently 19/107: the YAML %j is refused at its place', async (text, line, message) => {
+  ])('the YAML %j is refused at its place', async (text, line, message) => {
     await expectError(loadYamlPrompt(text), { line, message })
   })
 
-  test('agently 19/107: a path is a path and a text is a text', async () => {
+  test('a path is a path and a text is a text', async () => {
     const file = path.join(folder, 'hello.yaml')
     writeFileSync(file, '# a comment\ninput: Hello\n')
     writeFileSync(path.join(folder, 'hello.json5'), '{ input: "Hi", } // end')
@@ -244,7 +244,7 @@ $\${slot}: \${value}
     await expectError(loadYamlPrompt('a\0b'), { message: /character that no path may have/ })
   })
 
-  test('agently 19/107: an error names the file, its line and its column', async () => {
+  test('an error names the file, its line and its column', async () => {
     const file = path.join(folder, 'wrong.yaml')
     writeFileSync(file, 'input: x\n.agnet:\n  system: y\n')
 
@@ -256,7 +256,7 @@ $\${slot}: \${value}
     })
   })
 
-  test('agently 19/109: a key beside $type and a misspelled dot-key are reported where they are', async () => {
+  test('a key beside $type and a misspelled dot-key are reported where they are', async () => {
     const beside = 'output:\n  n:\n    $type: int\n    $desc: many\n    unit: kg\n'
 
     await expectError(loadYamlPrompt(beside), { line: 5, column: 5, message: /the key "unit" does not belong here/ })
@@ -278,7 +278,7 @@ $\${slot}: \${value}
     await expectError(loadYamlPrompt('options: fast\ninput: x\n'), { line: 1, message: /options are an object/ })
   })
 
-  test('agently 19/109: a key that is nearly a slot is kept, with a warning that says where', async () => {
+  test('a key that is nearly a slot is kept, with a warning that says where', async () => {
     const warnings: unknown[] = []
     const made = await loadYamlPrompt('input: x\ninstuct: y\n.agent: { chatHistory: [] }\n', {
       onWarning: ({ subject, line, column, file }) => warnings.push([subject, line, column, file]),
@@ -292,7 +292,7 @@ $\${slot}: \${value}
   })
 })
 
-describe('agently 19/108: what is exported and loaded again', () => {
+describe('what is exported and loaded again', () => {
   const corpus: readonly Prompt[] = [
     prompt({ system: 'S', own: { a: [1, null, 'x: y'] } })
       .input('Hello\n\nworld')

@@ -136,7 +136,7 @@ const anyPrompt: fc.Arbitrary<Prompt> = fc
     return output === null ? said : said.set('output', output, { always })
   })
 
-describe('agently 19/108: any prompt that is exported and loaded again', () => {
+describe('any prompt that is exported and loaded again', () => {
   test('from YAML and from JSON it has the same layers and renders the same', async () => {
     await fc.assert(
       fc.asyncProperty(anyPrompt, async (made) => {

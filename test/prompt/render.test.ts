@@ -19,7 +19,7 @@ const every = prompt({ system: 'Be brief.', developer: { tone: 'dry' } })
   .output({ plan: field([field('str', 'step')], 'steps'), n: 'int' })
 
 describe('as text', () => {
-  test('agently 19/17: every slot in its block, in order', () => {
+  test('every slot in its block, in order', () => {
     expect(every.toText()).toBe(`user:
 [SYSTEM]:
 Be brief.
@@ -81,7 +81,7 @@ Data Structure:
 assistant:`)
   })
 
-  test('agently 19/17: titles and roles are the caller’s to name', () => {
+  test('titles and roles are the caller’s to name', () => {
     const text = every.toText({
       titles: { input: 'QUESTION', output: 'ANSWER', chat_history: 'SO FAR' },
       roles: { user: 'Human', assistant: 'AI', _: 'Other' },
@@ -96,7 +96,7 @@ assistant:`)
     )
   })
 
-  test('agently 19/19: a part that a text cannot show is named in a warning', () => {
+  test('a part that a text cannot show is named in a warning', () => {
     const warnings: PromptWarning[] = []
     every.toText({ onWarning: (warning) => warnings.push(warning) })
 
@@ -151,7 +151,7 @@ describe('as messages', () => {
     { role: 'user', content: 'u2' },
   ])
 
-  test('agently 19/18: strict order fills both ends and merges neighbours', () => {
+  test('strict order fills both ends and merges neighbours', () => {
     expect(talk.toMessages()).toEqual([
       { role: 'user', content: '[CHAT HISTORY]' },
       { role: 'assistant', content: 'a1\n\na2' },
@@ -161,7 +161,7 @@ describe('as messages', () => {
     ])
   })
 
-  test('agently 19/18: without strict order neither', () => {
+  test('without strict order neither', () => {
     expect(talk.toMessages({ strictOrder: false }).map(({ content }) => content)).toEqual([
       'a1',
       'a2',
@@ -171,7 +171,7 @@ describe('as messages', () => {
     ])
   })
 
-  test('agently 19/19: plain messages keep texts and name what they leave out; rich ones keep all', () => {
+  test('plain messages keep texts and name what they leave out; rich ones keep all', () => {
     const warnings: PromptWarning[] = []
     talk.toMessages({ onWarning: (warning) => warnings.push(warning) })
 
@@ -186,7 +186,7 @@ describe('as messages', () => {
     })
   })
 
-  test('agently 19/20: an attachment alone is one message of exactly its parts', () => {
+  test('an attachment alone is one message of exactly its parts', () => {
     const parts = [
       { type: 'text', text: 'what is this' },
       { type: 'image_url', image_url: { url: 'https://x/y.png' } },
@@ -226,11 +226,11 @@ describe('as messages', () => {
     [false, 'false'],
     [{ a: [1] }, '{"a":[1]}'],
     [['x'], '["x"]'],
-  ])('agently 19/21: the input %j reaches the model as a text', (input, content) => {
+  ])('the input %j reaches the model as a text', (input, content) => {
     expect(prompt().input(input).toMessages()).toEqual([{ role: 'user', content }])
   })
 
-  test('agently 19/21: an input with examples is told with them', () => {
+  test('an input with examples is told with them', () => {
     const [message] = prompt().input('x').examples(['e']).toMessages()
 
     expect(message?.content).toBe('[EXAMPLES]:\n- e\n\n[INPUT]:\nx\n\n[OUTPUT]:')
@@ -241,7 +241,7 @@ describe('as messages', () => {
     prompt({ system: 's', developer: 'd', examples: ['e'], tools: { name: 't' } }),
     prompt({ input: '', info: {}, instruct: [], attachment: [], action_results: { a: 1 } }).chatHistory('hi'),
     prompt({ own: 'x' }).remove('own'),
-  ])('agently 19/22: a prompt that asks nothing is refused before any call (%#)', (empty) => {
+  ])('a prompt that asks nothing is refused before any call (%#)', (empty) => {
     for (const render of [() => empty.toText(), () => empty.toMessages(), () => empty.toRequest()]) {
       expect(render).toThrow(EmptyPromptError)
     }
@@ -256,7 +256,7 @@ describe('as messages', () => {
     expect(caught).toMatchObject({ code: 'invalid_input', name: 'EmptyPromptError' })
   })
 
-  test('agently 19/22: a key of your own is enough, and so is a zero', () => {
+  test('a key of your own is enough, and so is a zero', () => {
     expect(prompt({ own: 'x' }).toMessages()).toEqual([{ role: 'user', content: '[own]:\nx\n\n[OUTPUT]:' }])
     expect(prompt({ input: 0 }).toText()).toContain('[INPUT]:\n0\n')
   })
@@ -276,7 +276,7 @@ describe('as messages', () => {
 })
 
 describe('what the answer must be', () => {
-  test('agently 19/25: an object or a list means JSON; a format that is said wins', () => {
+  test('an object or a list means JSON; a format that is said wins', () => {
     expect(prompt().output({ a: 'str' }).toRequest().outputFormat).toBe('json')
     expect(prompt().output(['str']).toRequest().outputSchema).toEqual({ type: 'array', items: { type: 'string' } })
     const said = prompt().output({ a: 'str' }).outputFormat('markdown')
@@ -286,7 +286,7 @@ describe('what the answer must be', () => {
     expect(prompt().input('x').outputFormat('text').toText()).not.toContain('REQUIREMENT')
   })
 
-  test('agently 19/26: an instruction is shown, and a text that is wanted asks for nothing more', () => {
+  test('an instruction is shown, and a text that is wanted asks for nothing more', () => {
     const told = prompt().input('x').output('Two sentences at most.')
 
     expect(told.toText()).toContain('[OUTPUT REQUIREMENT]:\nData Format: markdown text\nTwo sentences at most.\n')
@@ -295,7 +295,7 @@ describe('what the answer must be', () => {
     expect(prompt().input('x').output(field('str', 'Polite.')).toText()).toContain('markdown text\nPolite.')
   })
 
-  test('agently 19/26: a schema as the whole output is exactly that shape, and checks the answer', async () => {
+  test('a schema as the whole output is exactly that shape, and checks the answer', async () => {
     const { output, outputSchema } = prompt()
       .output(z.object({ n: z.number().int() }))
       .toRequest()

@@ -6,7 +6,7 @@ import { z } from 'zod'
 import type { ModelRequest } from '../../src/core/model/model.ts'
 
 describe('two layers', () => {
-  test('agently 19/14: two requests of one agent share its system and have only their own input', () => {
+  test('two requests of one agent share its system and have only their own input', () => {
     const agent = prompt({ system: 'You are brief.' })
 
     const [first, second] = [agent.input('one').toMessages(), agent.input('two').toMessages()]
@@ -21,7 +21,7 @@ describe('two layers', () => {
     ])
   })
 
-  test('agently 19/15: two requests that are made before either is used keep what was said to each', () => {
+  test('two requests that are made before either is used keep what was said to each', () => {
     const agent = prompt()
     const first = agent.input('one').instruct('Shout.')
     const second = agent.input('two')
@@ -34,7 +34,7 @@ describe('two layers', () => {
     expect(agent.get('input')).toBeUndefined()
   })
 
-  test('agently 19/15: what a caller does with its own object later changes no prompt, and what a prompt gives is frozen', () => {
+  test('what a caller does with its own object later changes no prompt, and what a prompt gives is frozen', () => {
     const info = { tags: ['a'] }
     const made = prompt()
       .info(info)
@@ -51,7 +51,7 @@ describe('two layers', () => {
     }).toThrow(TypeError)
   })
 
-  test('agently 19/16: a request that cannot be made leaves nothing behind', () => {
+  test('a request that cannot be made leaves nothing behind', () => {
     const agent = prompt({ system: 'S' })
     const request = agent.input('one')
 
@@ -119,7 +119,7 @@ describe('what is said twice in one layer', () => {
     expect(made.get('output')).toEqual({ a: 'str', b: { c: 'str', d: 'bool' } })
   })
 
-  test('agently 19/27: the same text twice in a conversation is two turns', () => {
+  test('the same text twice in a conversation is two turns', () => {
     const turn = { role: 'user', content: 'again' }
     const made = prompt().chatHistory([turn]).addChatHistory({ role: 'assistant', content: 'ok' }).addChatHistory(turn)
 
@@ -191,7 +191,7 @@ describe('what is said twice in one layer', () => {
   })
 })
 
-describe('agently 19/23: placeholders', () => {
+describe('placeholders', () => {
   const mappings = { a: 1, b: [1], v: { deep: true }, name: 'key', text: 'x' }
 
   test('known names are put in, unknown ones stay, and pointers are not touched', () => {

@@ -8,7 +8,7 @@ import { tempFolder } from '../support/temp-folder.ts'
 import { corpus, skipWithoutCorpus } from './support/corpus.ts'
 import { folderWith, refusalOf } from './support/folder.ts'
 
-describe('aster-goose 14/92: files that people have', () => {
+describe('files that people have', () => {
   beforeEach(skipWithoutCorpus)
 
   test.each([
@@ -166,7 +166,7 @@ function missing(word: string, tool = word): string {
 }
 
 describe('front matter', () => {
-  test('aster-goose 14/97, agentscope 8.9/111: dashes in a description or in the body divide nothing', async () => {
+  test('dashes in a description or in the body divide nothing', async () => {
     const agent = await agentIn(
       '.claude/agents/a.md',
       markdown('name: a\ndescription: "x --- y"\ncolor: red', 'One\n\n---\n\nTwo --- three\n---'),
@@ -220,17 +220,14 @@ describe('models', () => {
     vi.unstubAllEnvs()
   })
 
-  test.each(['inherit', ' Inherit ', 'INHERIT', '""', ''])(
-    'aster-goose 14/54: `model: %s` is that of the host',
-    async (model) => {
-      const agent = await agentIn('.claude/agents/a.md', markdown(`${named}\nmodel: ${model}`))
+  test.each(['inherit', ' Inherit ', 'INHERIT', '""', ''])('`model: %s` is that of the host', async (model) => {
+    const agent = await agentIn('.claude/agents/a.md', markdown(`${named}\nmodel: ${model}`))
 
-      expect(agent.model).toBeNull()
-      expect(modelOf(agent)).toBeNull()
-    },
-  )
+    expect(agent.model).toBeNull()
+    expect(modelOf(agent)).toBeNull()
+  })
 
-  test('aster-goose 14/54: an alias is what the config says; a name that nobody knows is told with its file', async () => {
+  test('an alias is what the config says; a name that nobody knows is told with its file', async () => {
     const agent = await agentIn('.claude/agents/a.md', markdown(`${named}\nmodel: Sonnet`))
     const config = path.join(tempFolder(), 'config.json')
     const byDefault = modelOf(agent)
@@ -275,7 +272,7 @@ describe('models', () => {
 /** Changes of files that other programs have no words for. */
 const OTHER_CHANGES = ['delete_file', 'create_directory', 'move_file']
 
-describe('aster-goose 14/93: tools in every spelling', () => {
+describe('tools in every spelling', () => {
   const READ = ['read_text_file', 'read_multiple_files', 'get_file_info']
 
   test.each([

@@ -17,7 +17,7 @@ test('there are recipes to read', () => {
 describe.skipIf(all.length === 0)('recipes that are right', () => {
   const right = all.filter(([, { ok }]) => ok)
 
-  test.each(right)('aster-goose 14/11, 14, 18: %s is read as expected', async (file, expected) => {
+  test.each(right)('%s is read as expected', async (file, expected) => {
     const { recipe, notices } = await readRecipeFile(path.join(corpus, 'goose', file))
 
     expect(notices.filter(({ level }) => level === 'error')).toEqual([])
@@ -25,7 +25,7 @@ describe.skipIf(all.length === 0)('recipes that are right', () => {
     expect(topLevelUnknown(notices)).toEqual([...expected.unknown_keys].sort())
   })
 
-  test.each(right)('aster-goose 14/12, 42: %s gives the texts expected for its values', async (file, expected) => {
+  test.each(right)('%s gives the texts expected for its values', async (file, expected) => {
     const place = path.join(corpus, 'goose', file)
     const { input, ...texts } = expected.render ?? { input: {} }
     const sample = path.join(corpus, 'fixtures/sample.txt')
@@ -56,7 +56,7 @@ describe.skipIf(all.length === 0)('recipes that are right', () => {
 })
 
 test.each(all.filter(([, { ok }]) => !ok))(
-  'aster-goose 14/13: %s is refused by the strict and read by the lenient',
+  '%s is refused by the strict and read by the lenient',
   async (file, expected) => {
     const place = path.join(corpus, 'goose', file)
     const problem = 'Optional parameters missing default values in the recipe: push_pr. Please provide defaults.'

@@ -18,7 +18,7 @@ function places(files: Readonly<Record<string, string>>) {
 }
 
 describe('discovery', () => {
-  test('aster-goose 14/24: a broken recipe is told with its line and harms no other', async () => {
+  test('a broken recipe is told with its line and harms no other', async () => {
     const { options } = places({
       'project/.goose/recipes/good.yaml': recipe('Good'),
       'project/.goose/recipes/bad.yaml': 'title: Bad\ndescription: x: y\n',
@@ -33,7 +33,7 @@ describe('discovery', () => {
     ])
   })
 
-  test('aster-goose 14/94: files that are no agents are passed over; broken ones are told', async () => {
+  test('files that are no agents are passed over; broken ones are told', async () => {
     const { options } = places({
       'project/.claude/agents/README.md': '# Agents\n',
       'project/.claude/agents/notes.md': '---\ntitle: notes\n---\nx',
@@ -49,7 +49,7 @@ describe('discovery', () => {
     expect(notices.map(({ file }) => path.basename(file))).toEqual(['broken.yaml', 'bad.md'])
   })
 
-  test('aster-goose 14/95: of one name the project wins, both are shown, and the spelling of a path decides nothing', async () => {
+  test('of one name the project wins, both are shown, and the spelling of a path decides nothing', async () => {
     const { folder, options } = places({
       'home/.claude/agents/a.md': agent('same'),
       'project/.claude/agents/zzz.md': agent('same'),
@@ -125,7 +125,7 @@ describe('discovery', () => {
     expect((await discoverSkills(options)).skills.map(({ name }) => name)).toEqual(['s'])
   })
 
-  test('aster-goose 14/96: .yml is taken, folders below are looked through, files that begin with _ are not taken', async () => {
+  test('.yml is taken, folders below are looked through, files that begin with _ are not taken', async () => {
     const { options } = places({
       'project/.goose/recipes/deep/er/one.yml': recipe('One'),
       'project/.gemini/agents/_draft.md': agent('draft'),
@@ -167,7 +167,7 @@ describe('discovery', () => {
     expect(found.notices).toMatchObject([{ level: 'warning', code: 'shadowed' }])
   })
 
-  test('aster-goose 14/100: an unknown name is answered with those that are near', async () => {
+  test('an unknown name is answered with those that are near', async () => {
     const { options } = places({
       'project/.claude/agents/a.md': agent('deploy'),
       'project/.claude/agents/b.md': agent('review'),
@@ -180,7 +180,7 @@ describe('discovery', () => {
     expect(await asked('zzz')).toBe("Source 'zzz' not found. Use load() to see available sources.")
   })
 
-  test('aster-goose 14/99: an @ and a known name is a mention; what is unknown stays text', async () => {
+  test('an @ and a known name is a mention; what is unknown stays text', async () => {
     const { options } = places({
       'project/.claude/agents/a.md': agent('reviewer'),
       'project/.opencode/agent/team/b.md': '---\ndescription: d\n---\nx',
@@ -193,7 +193,7 @@ describe('discovery', () => {
     expect(names('mail me@reviewer.org @x @reviewers')).toEqual([])
   })
 
-  test('aster-goose 14/102: a file that was changed is read as it is now', async () => {
+  test('a file that was changed is read as it is now', async () => {
     const { options } = places({ 'project/.claude/agents/a.md': agent('a') })
     const before = await discover(options)
     writeFileSync(path.join(options.cwd, '.claude/agents/a.md'), agent('a', ', newly'))
@@ -277,7 +277,7 @@ describe('discovery', () => {
   })
 })
 
-describe('aster-goose 14/98: skills', () => {
+describe('skills', () => {
   const skill = (name: string, more = '', body = 'Do it.') =>
     `---\nname: ${name}\ndescription: about ${name}\n${more}---\n\n${body}\n`
 

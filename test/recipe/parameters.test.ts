@@ -23,7 +23,7 @@ test('reading a recipe or an agent file runs nothing of it: no server, no check,
 })
 
 describe('parameters', () => {
-  test('aster-goose 14/25, 27: values and defaults are put in; an empty default is one', async () => {
+  test('values and defaults are put in; an empty default is one', async () => {
     const file = recipeFile(
       `${minimal}instructions: I am {{ my_name }}.\nprompt: "{{ my_name }}, {{ mood }}{{ nothing }}!"\n${parameters(['my_name'], ['mood', 'optional', 'fine'], ['nothing', 'optional', '""'])}`,
     )
@@ -32,7 +32,7 @@ describe('parameters', () => {
     expect([recipe.instructions, recipe.prompt]).toEqual(['I am Ada.', 'Ada, fine!'])
   })
 
-  test('aster-goose 14/26: what is undefined and what is unused is told in one message', async () => {
+  test('what is undefined and what is unused is told in one message', async () => {
     const file = recipeFile(`${minimal}prompt: "{{ a }} and {{ b.c }}"\n${parameters(['wrong_param_key'])}`)
     const { problem, line } = await refusalOf(loadRecipe(file))
 
@@ -42,7 +42,7 @@ describe('parameters', () => {
     expect(line).toBe(3)
   })
 
-  test('aster-goose 14/28: all that is missing is named, and nothing is rendered', async () => {
+  test('all that is missing is named, and nothing is rendered', async () => {
     const file = recipeFile(
       `${minimal}prompt: "{{ a }} {{ b }} {{ c }}"\n${parameters(['a'], ['b'], ['c', 'optional', 'x'])}`,
     )
@@ -53,7 +53,7 @@ describe('parameters', () => {
     })
   })
 
-  test('aster-goose 14/29: a file parameter is the text of the file, whatever is in it', async () => {
+  test('a file parameter is the text of the file, whatever is in it', async () => {
     const content = 'first\n    deep: "x"\n\n- key: value\n# {{ not_a_template }}\n'
     const file = recipeFile(
       `${minimal}prompt: |\n  Read:\n  {{ f }}\n  Done.\n${parameters(['f', 'required', null, 'file'])}`,
@@ -74,7 +74,7 @@ describe('parameters', () => {
     )
   })
 
-  test('aster-goose 14/29: whoever loads a recipe can decide which files its parameters read', async () => {
+  test('whoever loads a recipe can decide which files its parameters read', async () => {
     const file = recipeFile(`${minimal}prompt: "{{ f }}"\n${parameters(['f', 'required', null, 'file'])}`)
     const readFile = async (place: string) => {
       if (place.startsWith('/etc/')) throw new Error('it is not allowed')
@@ -87,7 +87,7 @@ describe('parameters', () => {
     )
   })
 
-  test('aster-goose 14/30: a person is asked for what is to be prompted, with its key and description; a file is then read', async () => {
+  test('a person is asked for what is to be prompted, with its key and description; a file is then read', async () => {
     const asked: string[] = []
     const file = recipeFile(
       `${minimal}prompt: "{{ a }} {{ f }}"\n${parameters(['a', 'user_prompt'], ['f', 'user_prompt', null, 'file'])}`,
@@ -112,7 +112,7 @@ describe('parameters', () => {
     ['date', 'soon', 'a date such as 2026-01-31'],
     ['select', 'z', 'one of x, y'],
   ] as const)(
-    'aster-goose 14/38: %s %j is refused before anything runs, and is a warning to the lenient',
+    '%s %j is refused before anything runs, and is a warning to the lenient',
     async (type, value, expected) => {
       const file = recipeFile(
         `${minimal}prompt: "={{ p }}"\nparameters:\n  - {key: p, input_type: ${type}, requirement: required, description: d, options: [x, y]}\n`,
@@ -133,7 +133,7 @@ describe('parameters', () => {
     ['date', '2026-02-28'],
     ['date', '2026-02-28T10:00:00Z'],
     ['select', 'y'],
-  ])('aster-goose 14/38: %s %j fits', async (type, value) => {
+  ])('%s %j fits', async (type, value) => {
     const file = recipeFile(
       `${minimal}prompt: "={{ p }}"\nparameters:\n  - {key: p, input_type: ${type}, requirement: required, description: d, options: [x, y]}\n`,
     )
@@ -141,7 +141,7 @@ describe('parameters', () => {
     expect((await loadRecipe(file, { parameters: { p: value } })).recipe.prompt).toBe(`=${value}`)
   })
 
-  test('aster-goose 14/39: what a recipe needs can be told without opening the files of its parameters', async () => {
+  test('what a recipe needs can be told without opening the files of its parameters', async () => {
     const file = recipeFile(
       `${minimal}prompt: "{{ a }} {{ f }} {{ n }}"\n${parameters(['a'], ['f', 'required', null, 'file'], ['n', 'optional', '5', 'number'])}`,
     )
@@ -199,7 +199,7 @@ describe('parameters', () => {
 })
 
 describe('sub-recipes', () => {
-  test('aster-goose 14/40: a path is taken from the folder of the recipe; an absolute one is kept; a missing one is told', async () => {
+  test('a path is taken from the folder of the recipe; an absolute one is kept; a missing one is told', async () => {
     const folder = folderWith({ 'sub/s.yaml': `${minimal}prompt: P\n`, 'far/t.yaml': `${minimal}prompt: P\n` })
     const file = path.join(folder, 'a.yaml')
     const put = (place: string) =>
@@ -217,7 +217,7 @@ describe('sub-recipes', () => {
     )
   })
 
-  test('aster-goose 14/41: a call wins over a value; not where it is locked, and then it is told', () => {
+  test('a call wins over a value; not where it is locked, and then it is told', () => {
     const values = { a: '1', b: '2' }
 
     expect(subRecipeValues({ values, locked: false }, { a: 5, c: [1] })).toEqual({
@@ -231,7 +231,7 @@ describe('sub-recipes', () => {
     })
   })
 
-  test('aster-goose 14/42: values take the values of the recipe above', async () => {
+  test('values take the values of the recipe above', async () => {
     const file = recipeFile(
       `${minimal}prompt: "{{ dir }}"\n${parameters(['dir'])}sub_recipes:\n  - name: s\n    path: "{{ recipe_dir }}/s.yaml"\n    values: {target: "{{ dir }}/src"}\n`,
       { 's.yaml': `${minimal}prompt: P\n` },
@@ -244,7 +244,7 @@ describe('sub-recipes', () => {
     })
   })
 
-  test('aster-goose 14/104: secrets of a recipe and of all below it, each once; what cannot be read is passed over', async () => {
+  test('secrets of a recipe and of all below it, each once; what cannot be read is passed over', async () => {
     const extension = (name: string, ...keys: string[]) =>
       `extensions: [{type: stdio, name: ${name}, cmd: x, args: [], env_keys: [${keys.join(', ')}]}]\n`
     const folder = folderWith({

@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest'
 import { folderWith, minimal, recipeFile, refusalOf } from './support/folder.ts'
 
 describe('reading a recipe', () => {
-  test('aster-goose 14/15: JSON and YAML of one recipe are equal', async () => {
+  test('JSON and YAML of one recipe are equal', async () => {
     const json = { title: 'T', description: 'D', prompt: 'P {{ a }}', parameters: [parameter('a')], extensions: [] }
     const yaml = `${minimal}prompt: P {{ a }}\nparameters:\n  - {key: a, input_type: string, requirement: required, description: d}\nextensions: []\n`
     const folder = folderWith({ 'a.json': JSON.stringify(json, null, '\t'), 'a.yaml': yaml })
@@ -21,7 +21,7 @@ describe('reading a recipe', () => {
     expect(a && plain(a)).toEqual(b && plain(b))
   })
 
-  test('aster-goose 14/16: the desktop wrapper is opened; an empty list of extensions is not the same as none', async () => {
+  test('the desktop wrapper is opened; an empty list of extensions is not the same as none', async () => {
     const wrapped = `name: saved\nisGlobal: true\nlastModified: 2025-01-01\nrecipe:\n  title: T\n  description: D\n  prompt: P\n  extensions: []\n  version: 1.10\n`
     const { recipe } = await loadRecipe(recipeFile(wrapped))
     const plain = await loadRecipe(recipeFile(`${minimal}prompt: P\n`))
@@ -30,7 +30,7 @@ describe('reading a recipe', () => {
     expect(plain.recipe.extensions).toBeNull()
   })
 
-  test('aster-goose 14/103: a list of extensions without summon is noted: delegation is there all the same', async () => {
+  test('a list of extensions without summon is noted: delegation is there all the same', async () => {
     const noted = async (fields: string, others = {}) => {
       const folder = folderWith({ 'r.yaml': `${minimal}prompt: P\n${fields}`, ...others })
       const { notices } = await readRecipeFile(path.join(folder, 'r.yaml'))
@@ -63,7 +63,7 @@ describe('reading a recipe', () => {
     ])
   })
 
-  test('aster-goose 14/17: a missing field and a wrong type are told in the known words, with their lines', async () => {
+  test('a missing field and a wrong type are told in the known words, with their lines', async () => {
     const missing = await refusalOf(loadRecipe(recipeFile('description: D\nprompt: P\n')))
     const wrong = await refusalOf(loadRecipe(recipeFile(`${minimal}prompt: P\nsettings:\n  temperature: "x"\n`)))
 
@@ -71,7 +71,7 @@ describe('reading a recipe', () => {
     expect(wrong).toMatchObject({ problem: 'settings.temperature: invalid type: string "x", expected f32', line: 5 })
   })
 
-  test('aster-goose 14/17: everything that is wrong is told at once', async () => {
+  test('everything that is wrong is told at once', async () => {
     const { notices } = await refusalOf(
       loadRecipe(recipeFile('description: [1]\nsettings: 5\nretry: {max_retries: 0, checks: []}\n')),
     )
@@ -85,7 +85,7 @@ describe('reading a recipe', () => {
     ])
   })
 
-  test('aster-goose 14/18: texts stay as they are written', async () => {
+  test('texts stay as they are written', async () => {
     const defaults = ['1.10', '0x10', 'yes', '007', '10', '0.85', '1.0.0', '""', '~', '', 'null', 'true', '1e3', '"  "']
     const text = `${minimal}version: 1.10\nprompt: "${defaults.map((_, at) => `{{ p${at} }}`).join('|')}"\nparameters:\n${defaults
       .map(
@@ -101,7 +101,7 @@ describe('reading a recipe', () => {
     expect([recipe.version, recipe.parameters[0]?.description]).toEqual(['1.10', '5'])
   })
 
-  test('aster-goose 14/19: values of a sub-recipe are typed first and kept as JSON', async () => {
+  test('values of a sub-recipe are typed first and kept as JSON', async () => {
     const file = recipeFile(
       `${minimal}prompt: P\nsub_recipes:\n  - name: s\n    path: s.yaml\n    values: {a: 1, b: true, c: [1, 2], d: x, e: 1.10, f: ~}\n`,
       { 's.yaml': `${minimal}prompt: P\n` },
@@ -111,7 +111,7 @@ describe('reading a recipe', () => {
     expect(recipe.subRecipes[0]?.values).toEqual({ a: '1', b: 'true', c: '[1,2]', d: 'x', e: '1.1', f: 'null' })
   })
 
-  test('aster-goose 14/20: extensions of every type; what is none names its index', async () => {
+  test('extensions of every type; what is none names its index', async () => {
     const { recipe } = await loadRecipe(recipeFile(`${minimal}prompt: P\nextensions:\n${EXTENSIONS}`))
     const text = await refusalOf(
       loadRecipe(recipeFile(`${minimal}prompt: P\nextensions: [developer, {name: x}, {type: sse, name: y, uri: z}]\n`)),
@@ -138,7 +138,7 @@ describe('reading a recipe', () => {
     ])
   })
 
-  test('aster-goose 14/105: names of the environment that decide what runs are dropped with a warning', async () => {
+  test('names of the environment that decide what runs are dropped with a warning', async () => {
     const { recipe, notices } = await loadRecipe(
       recipeFile(
         `${minimal}prompt: P\nextensions:\n  - {type: stdio, name: a, cmd: x, args: [], envs: {PATH: /evil, ld_preload: /e.so, OK: "1"}}\n`,
@@ -152,7 +152,7 @@ describe('reading a recipe', () => {
     ])
   })
 
-  test('aster-goose 14/21: checks are shell or Shell; a retry needs at least one attempt', async () => {
+  test('checks are shell or Shell; a retry needs at least one attempt', async () => {
     const retry = (more: string) =>
       recipeFile(
         `${minimal}prompt: P\nretry:\n  max_retries: 2\n  checks: [{type: shell, command: a}, {type: Shell, command: b}]\n${more}`,
@@ -180,7 +180,7 @@ describe('reading a recipe', () => {
     expect(other.problem).toBe('retry.checks[0]: unknown variant `http`, expected `shell`')
   })
 
-  test('aster-goose 14/22: the words of goose and of Aster are the same; where both differ, goose wins and it is told', async () => {
+  test('the words of goose and of Aster are the same; where both differ, goose wins and it is told', async () => {
     const settings = async (text: string) => loadRecipe(recipeFile(`${minimal}prompt: P\nsettings: {${text}}\n`))
     const goose = await settings('goose_provider: p, goose_model: 4.5, temperature: 0, max_turns: 7')
     const aster = await settings('aster_provider: p, aster_model: 4.5, temperature: 0, max_turns: 7')
@@ -203,7 +203,7 @@ describe('reading a recipe', () => {
     await loadRecipe(recipeFile(written(1_499)))
   })
 
-  test('aster-goose 14/62: a response without a usable schema is refused when it is read', async () => {
+  test('a response without a usable schema is refused when it is read', async () => {
     const problems = await Promise.all(
       [
         '{}',
@@ -224,7 +224,7 @@ describe('reading a recipe', () => {
     expect(recipe.response?.jsonSchema).toEqual({ type: 'object', properties: { a: { type: 'string' } } })
   })
 
-  test('aster-goose 14/14: unknown keys anywhere are told and harm nothing', async () => {
+  test('unknown keys anywhere are told and harm nothing', async () => {
     const { notices } = await loadRecipe(
       recipeFile(`${minimal}prompt: P\nparameter: []\nsettings: {speed: 1}\nid: 5\n`),
     )
@@ -236,7 +236,7 @@ describe('reading a recipe', () => {
     ])
   })
 
-  test('aster-goose 14/9: invisible characters that only a model reads are refused; a flag made of them is not', async () => {
+  test('invisible characters that only a model reads are refused; a flag made of them is not', async () => {
     const hidden = await refusalOf(loadRecipe(recipeFile(`${minimal}prompt: "do\\U000E0041 it"\n`)))
     const flag = await loadRecipe(
       recipeFile(`${minimal}prompt: "\u{1F3F4}\u{E0067}\u{E0062}\u{E0065}\u{E006E}\u{E0067}\u{E007F}"\n`),
@@ -248,7 +248,7 @@ describe('reading a recipe', () => {
 })
 
 describe('writing a recipe', () => {
-  test('aster-goose 14/23: what is written reads as the same; texts of several lines are blocks', async () => {
+  test('what is written reads as the same; texts of several lines are blocks', async () => {
     const prompt = 'Say "hello":\n{% if a == "x" %}\n  yes: {{ a }}\n{% endif %}\n\n# no comment\n  - not: a list\n'
     const file = recipeFile('', { 's.yaml': `${minimal}prompt: P\n` })
     const parameters = [

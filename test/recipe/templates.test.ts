@@ -8,7 +8,7 @@ const PARAMETER = (key: string) => `  - {key: ${key}, input_type: string, requir
 const WITH_A = `parameters:\n${PARAMETER('a')}`
 
 describe('templates', () => {
-  test('aster-goose 14/33: what is no expression stays as it is written', async () => {
+  test('what is no expression stays as it is written', async () => {
     const prompt = async (text: string, parameters = '') => {
       const file = recipeFile(`${minimal}prompt: |-\n  ${text}\n${parameters}`)
       return (await loadRecipe(file, { parameters: { valid_var: 'V' } })).recipe.prompt
@@ -25,7 +25,7 @@ describe('templates', () => {
     expect(await prompt('a {# gone #} b')).toBe('a  b')
   })
 
-  test('aster-goose 14/34: an expression of another program is refused with how to escape it; the lenient keep it', async () => {
+  test('an expression of another program is refused with how to escape it; the lenient keep it', async () => {
     const file = recipeFile(`${minimal}prompt: |\n  line\n  token: \${{ secrets.TOKEN }}\n`)
     const { problem, line, hint } = await refusalOf(loadRecipe(file))
     const { recipe, notices } = await loadRecipe(file, { mode: 'lenient' })
@@ -46,7 +46,7 @@ describe('templates', () => {
     '|\n  block',
     '*alias &anchor !!tag',
     '\u0000\ud800\ue0f01:0\ue0f1',
-  ])('aster-goose 14/35: the value %j is data: it is there as it is and nothing else changes', async (value) => {
+  ])('the value %j is data: it is there as it is and nothing else changes', async (value) => {
     const text = `${minimal}instructions: "[{{ a }}]"\nprompt: |\n  before\n    {{ a }}\n  after\nactivities: ["{{ a }}", x]\n${WITH_A}`
     const { recipe } = await loadRecipe(recipeFile(text), { parameters: { a: value } })
 
@@ -60,14 +60,14 @@ describe('templates', () => {
     })
   })
 
-  test('aster-goose 14/36: a colon and a docstring are left alone', async () => {
+  test('a colon and a docstring are left alone', async () => {
     const prompt = 'def f():\n    """doc"""\nkey:\n""\n'
     const file = recipeFile(`${minimal}prompt: |\n${prompt.replace(/^(?=.)/gm, '  ')}`)
 
     expect((await loadRecipe(file)).recipe.prompt).toBe(prompt)
   })
 
-  test('aster-goose 14/37: indent gives what it gives where the whole file is rendered; recipe_dir is known everywhere', async () => {
+  test('indent gives what it gives where the whole file is rendered; recipe_dir is known everywhere', async () => {
     const file = recipeFile(
       `${minimal}prompt: |\n  Text:\n  {{ a | indent(2) }}\n    {{ a | indent(4) }}\n  {{ recipe_dir }}\n${WITH_A}extensions:\n  - {type: stdio, name: x, cmd: node, args: ["{{ recipe_dir }}/server.js"]}\n`,
     )
@@ -78,7 +78,7 @@ describe('templates', () => {
     expect(recipe.extensions?.[0]).toMatchObject({ args: [`${folder}/server.js`] })
   })
 
-  test('aster-goose 14/31: a recipe can extend another: blocks are replaced, parameters inherited', async () => {
+  test('a recipe can extend another: blocks are replaced, parameters inherited', async () => {
     const parent = `version: 1.0.0\ntitle: Parent\ndescription: D\n{% block prompt %}\nprompt: parent\n{% endblock %}\nparameters:\n${PARAMETER('is_enabled')}`
     const child = `{% extends "parent.yaml" -%}\n{% block prompt %}\nprompt: |\n  what is {{ is_enabled }}\n  {% if is_enabled == "true" %}on{% else %}off{% endif %}\n{% endblock %}\n`
     const folder = folderWith({ 'parent.yaml': parent, 'child.yaml': child })
@@ -90,7 +90,7 @@ describe('templates', () => {
     )
   })
 
-  test('aster-goose 14/32: files beside the recipe and below can be included; nothing else can', async () => {
+  test('files beside the recipe and below can be included; nothing else can', async () => {
     const folder = folderWith({
       'project/parts/intro.md': 'Hello {{ a }}, {% include "parts/more.md" %}',
       'project/parts/more.md': 'more: <{{ a }}>',

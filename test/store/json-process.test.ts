@@ -17,7 +17,7 @@ beforeEach(() => {
   folder = tempFolder()
 })
 
-test('agentscope 8.6/87, I3: kill -9 in the middle of writes loses nothing that was acknowledged, and leaves whole documents', {
+test('I3: kill -9 in the middle of writes loses nothing that was acknowledged, and leaves whole documents', {
   timeout: 60_000,
 }, async () => {
   const acknowledged: string[] = []

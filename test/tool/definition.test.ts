@@ -86,7 +86,7 @@ test('a transform and a default of the schema reach execute', async () => {
   expect(await resultOf(add, { a: '2' })).toBe('42')
 })
 
-test('extra arguments are dropped or refused as the schema says (agentscope 8.2/34)', async () => {
+test('extra arguments are dropped or refused as the schema says', async () => {
   const echo = (input: Schema) => tool({ description: 'Echo', input, execute: (given) => given as string })
   const input = { q: 'a', constructor: 'x', _host: 'x' }
 

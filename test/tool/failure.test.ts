@@ -31,7 +31,7 @@ const hostile = new Proxy(
   },
 )
 
-describe('agentscope 2.10: whatever a tool throws is a result the model reads, and the run goes on', () => {
+describe('whatever a tool throws is a result the model reads, and the run goes on', () => {
   test.each<[string, unknown, string]>([
     ['an Error', new Error('disk is full'), 'Error: disk is full'],
     ['an Error with a cause', new Error('no file', { cause: new Error('ENOENT') }), 'Error: no file: ENOENT'],
@@ -158,7 +158,7 @@ describe('a tool that is not there', () => {
   const search = tool({ description: 'Search', input: anything, execute: () => 'found' })
 
   test.each(['nope', 'constructor', '__proto__', 'toString', 'hasOwnProperty', ''])(
-    'cybros A41, agentscope 8.1/21: the name %j is answered with the names there are',
+    'the name %j is answered with the names there are',
     async (name) => {
       const model = scriptedModel([{ calls: [{ name, input: {} }] }, 'done'])
 
@@ -206,7 +206,7 @@ describe('a tool that is not there', () => {
   })
 })
 
-describe('cybros A41: arguments that are not JSON', () => {
+describe('arguments that are not JSON', () => {
   test.each<[string, string]>([
     ['cut', '{"q": "unfinis'],
     ['prose', 'search for cats'],
@@ -234,7 +234,7 @@ describe('cybros A41: arguments that are not JSON', () => {
   })
 })
 
-test('cybros A40, agentscope 8.8/101: every failure of one message is shown in call order', async () => {
+test('every failure of one message is shown in call order', async () => {
   const tools = {
     bad: tool({ description: 'Bad', input: z.object({ q: z.string() }), execute: () => 'never' }),
     slow: tool({ description: 'Slow', input: anything, execute: () => later(30, 'slow') }),

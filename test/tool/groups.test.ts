@@ -45,7 +45,7 @@ function calls(...list: { name: string; input?: Json }[]): Script {
   }
 }
 
-describe('agentscope 8.8: tool groups', () => {
+describe('tool groups', () => {
   test('98: a tool of an inactive group is not offered, a call of it by name says how to get it', async () => {
     const { agent: host, model } = grouped(calls({ name: 'fetch' }))
 
@@ -190,7 +190,7 @@ describe('agentscope 8.8: tool groups', () => {
   })
 })
 
-describe('agentscope 8.6/84: which groups are on belongs to the conversation', () => {
+describe('which groups are on belongs to the conversation', () => {
   let dir = ''
   beforeEach(() => {
     dir = tempFolder()

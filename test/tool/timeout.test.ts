@@ -139,7 +139,7 @@ describe('a tool that takes too long', () => {
   })
 })
 
-describe('agentscope 8.8/103: a run that is cancelled while a tool runs', () => {
+describe('a run that is cancelled while a tool runs', () => {
   test.each([
     ['pure', 'stopped'],
     ['effectful', 'uncertain'],

@@ -73,7 +73,7 @@ describe('what an agent may do with a path', () => {
   })
 })
 
-describe('agentscope 8.5/70: the policy', () => {
+describe('the policy', () => {
   const refusals = (access: FileAccess, area: string) =>
     OPERATIONS.flatMap((operation: FileOperation) => {
       try {
@@ -117,7 +117,7 @@ describe('agentscope 8.5/70: the policy', () => {
   })
 })
 
-test('agentscope 8.5/67: a listing shows what may be listed, and what is asked for only to whom a person allowed it', () => {
+test('a listing shows what may be listed, and what is asked for only to whom a person allowed it', () => {
   const access = accessOf({
     use: ['file.list:/workspace/a', 'file.read:/workspace/**'],
     ask: ['file.list:/workspace/b'],

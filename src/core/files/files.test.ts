@@ -13,7 +13,7 @@ function reach(...grants: readonly Grant[]): string[] {
   return describeReach(found).split('\n')
 }
 
-describe('agentscope 8.5/73, 77: where an agent can do something', () => {
+describe('where an agent can do something', () => {
   test.each<[string, Grant, readonly string[]]>([
     ['nowhere', { use: ['tool:*'] }, ['']],
     ['all below', { use: ['file.*:/workspace/**'] }, ['/workspace/: ls, stat, read, write, delete']],

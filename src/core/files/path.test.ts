@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { InputError } from '../base/error.ts'
 import { AREAS, below, isName, readPath, temporaryName } from './path.ts'
 
-describe('agentscope 8.5/64: a path', () => {
+describe('a path', () => {
   test.each<[string, readonly string[]]>([
     ['/workspace', ['workspace']],
     ['/workspace/a', ['workspace', 'a']],

@@ -16,7 +16,7 @@ const REQUESTS = [
   'file.read:/a',
 ]
 
-describe('cybros 13: a built-in profile', () => {
+describe('a built-in profile', () => {
   test.each<[string, readonly string[]]>([
     ['full', REQUESTS],
     ['minimal', ['model:m']],

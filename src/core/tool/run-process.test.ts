@@ -92,7 +92,7 @@ describe('a program that ends by itself', () => {
   })
 })
 
-describe('cybros A70: a program that is asked to stop', () => {
+describe('a program that is asked to stop', () => {
   test('is ended with everything it started, and the call says why', async () => {
     const word = mark()
     const controller = new AbortController()

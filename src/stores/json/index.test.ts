@@ -308,7 +308,7 @@ describe('the documents', () => {
     'A',
     '',
     'store.journal',
-  ])('agentscope 8.6/85: the id %j stays in the folder', async (id) => {
+  ])('the id %j stays in the folder', async (id) => {
     const inner = join(folder, 'inner')
     const store = jsonStore(inner)
     const place = placeIn(id)

@@ -51,7 +51,7 @@ function isOfChild({ path }: RunEvent): boolean {
 
 const typesOf = (events: readonly RunEvent[]) => [...new Set(events.map(({ type }) => type))].sort()
 
-describe('agentscope 8.7: what readers of a host see of its child', () => {
+describe('what readers of a host see of its child', () => {
   test('91: all of it, by default: typed, with the child’s name, run and session', async () => {
     const { childs, runtime, run } = await watch({})
     const [link] = localStore(runtime).linksOf(run.id)

@@ -4,7 +4,7 @@ import { expect, test } from 'vitest'
 import { speaker, talkOf } from '../../support/agents.ts'
 import { openRuntime } from '../../support/reading.ts'
 
-test('cybros A60: what is done to a graph by hand is told, each with what it was before and after', async () => {
+test('what is done to a graph by hand is told, each with what it was before and after', async () => {
   const runtime = openRuntime({ kinds: { work: { leaf: true, execute: async () => ({ output: { content: 'x' } }) } } })
   const talk = await talkOf(runtime)
   const { turnId, first, second } = await talk.mutate((m) => {
@@ -32,7 +32,7 @@ test('cybros A60: what is done to a graph by hand is told, each with what it was
   expect(events.map(({ type }) => type)).toEqual(expect.arrayContaining(['run-start', 'approval-answer', 'run-end']))
 })
 
-test('cybros A60: a type of event that there is not is refused', async () => {
+test('a type of event that there is not is refused', async () => {
   const runtime = openRuntime()
   const talk = await talkOf(runtime, speaker('one'))
 

@@ -135,7 +135,7 @@ function host(model: ReturnType<typeof scriptedModel>, extra: object = {}): AnyA
   return agent({ name: 'host', instructions: '', model, tools: { ok, stuck, hold }, subagents, ...extra })
 }
 
-describe.each(Object.entries(ways))('agentscope 8.7/97: %s', (_name, { agent: make, act, status }) => {
+describe.each(Object.entries(ways))('%s', (_name, { agent: make, act, status }) => {
   async function all(): Promise<{ events: RunEvent[]; runtime: Runtime; run: Run }> {
     const runtime = openRuntime({ engine: { graceMs: 50 } })
     const run = runtime.run(make(), 'go' as never)
@@ -166,7 +166,7 @@ describe.each(Object.entries(ways))('agentscope 8.7/97: %s', (_name, { agent: ma
     expect(localStore(runtime).lastSeq(run.conversationId)).toBeGreaterThanOrEqual(durable.length)
   })
 
-  test('agently 19/119: every event says where it happened', async () => {
+  test('every event says where it happened', async () => {
     const { events, runtime, run } = await all()
 
     for (const event of events) {

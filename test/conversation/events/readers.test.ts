@@ -117,7 +117,7 @@ describe('a reader does not matter to the run', () => {
     expect((await reading).length).toBeGreaterThan(15)
   })
 
-  test('cybros A60: one that throws in its loop ends for itself only', async () => {
+  test('one that throws in its loop ends for itself only', async () => {
     const run = start(openRuntime())
     const other = eventsOf(run)
 
@@ -188,7 +188,7 @@ describe('a reader does not matter to the run', () => {
 })
 
 describe('a run of a child', () => {
-  test('cybros A81: may be read by itself: only its own events and those below it', async () => {
+  test('may be read by itself: only its own events and those below it', async () => {
     const runtime = openRuntime()
     const run = start(runtime)
     await run.result

@@ -25,7 +25,7 @@ function host(): AnyAgent {
   return agent({ name: 'host', instructions: '', model, tools: { look }, subagents: { ask: expert } })
 }
 
-test('cybros A81: events({ after }) goes on after any event, durable or live, without a gap and without one twice', async () => {
+test('events({ after }) goes on after any event, durable or live, without a gap and without one twice', async () => {
   const run = openRuntime().run(host(), 'go' as never)
   const all = await eventsOf(run)
   const durable = all.filter(isDurable)
@@ -61,7 +61,7 @@ describe.each(stores)('on %s rows', (_name, create) => {
     return made
   }
 
-  test('cybros A81: another runtime reads the same durable events, from the beginning or after one', async () => {
+  test('another runtime reads the same durable events, from the beginning or after one', async () => {
     const shared = rows()
     const run = openRuntime({ store: shared.open() }).run(host(), 'go' as never)
     const durable = (await eventsOf(run)).filter(isDurable)
@@ -208,7 +208,7 @@ describe.each(stores)('on %s rows', (_name, create) => {
     expect(await other.result).toMatchObject({ status: 'cancelled' })
   })
 
-  test('agentscope 8.6/80: after all are closed and opened again everything durable is there', async () => {
+  test('after all are closed and opened again everything durable is there', async () => {
     const shared = rows()
     const first = openRuntime({ store: shared.open() })
     const run = first.run(host(), 'go' as never)

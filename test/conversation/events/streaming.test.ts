@@ -29,7 +29,7 @@ function messageIn(events: readonly RunEvent[]) {
   return only(events, 'message').findLast(({ role }) => role === 'agent')
 }
 
-describe('cybros A44: what is streamed', () => {
+describe('what is streamed', () => {
   const astral = '😀 漢字 é 👩‍👩‍👧'
 
   test.each<[string, readonly string[]]>([
@@ -184,7 +184,7 @@ describe('a call that is tried again', () => {
   })
 })
 
-test('cybros A45: a stop while it streams keeps the partial text, and nothing changes it later', async () => {
+test('a stop while it streams keeps the partial text, and nothing changes it later', async () => {
   const spoken = makeGate()
   const model = {
     id: 'own/model',

@@ -12,7 +12,7 @@ describe.each(stores)('children in history, on %s', (_, create) => {
   const world = useWorld(create)
   const { start } = world
 
-  test('cybros A48, A63: a child that was retried beside another is kept by a fork like any result', async () => {
+  test('a child that was retried beside another is kept by a fork like any result', async () => {
     const gate = makeGate()
     let tries = 0
     const child = agent({

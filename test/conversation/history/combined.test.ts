@@ -24,7 +24,7 @@ describe.each(stores)('changes on top of changes, on %s', (_, create) => {
     return { talk: await runtime.conversation(id), model, said, turns, go }
   }
 
-  test('cybros A48: a message that was stopped before its calls had ended waits for them when it is retried', async () => {
+  test('a message that was stopped before its calls had ended waits for them when it is retried', async () => {
     const gate = makeGate()
     const slow = tool({
       description: 'x',
@@ -57,7 +57,7 @@ describe.each(stores)('changes on top of changes, on %s', (_, create) => {
     expectLawful(world.store)
   })
 
-  test('cybros A82: a fork keeps a call that was retried, and its result where the call was made', async () => {
+  test('a fork keeps a call that was retried, and its result where the call was made', async () => {
     const hold = makeGate()
     const look = (says: string, until?: Promise<void>) =>
       tool({
@@ -100,7 +100,7 @@ describe.each(stores)('changes on top of changes, on %s', (_, create) => {
     expectLawful(world.store)
   })
 
-  test('cybros A50, A52: what is edited takes no summary along that knew what was said before', async () => {
+  test('what is edited takes no summary along that knew what was said before', async () => {
     const { talk, model, said, turns } = await rounds(3)
     await talk.history.compress({ toRunId: turns[1] ?? '', summary: 'sum 1-2' })
 
@@ -110,7 +110,7 @@ describe.each(stores)('changes on top of changes, on %s', (_, create) => {
     expectLawful(world.store)
   })
 
-  test('cybros A52, A86: an edit behind a summary brings back the older one that it had folded', async () => {
+  test('an edit behind a summary brings back the older one that it had folded', async () => {
     const { talk, model, said, turns, go } = await rounds(5)
     const older = await talk.history.compress({ toRunId: turns[1] ?? '', summary: 'sum 1-2' })
     await talk.history.compress({ toRunId: turns[3] ?? '', summary: 'sum 1-4' })
@@ -129,7 +129,7 @@ describe.each(stores)('changes on top of changes, on %s', (_, create) => {
     expectLawful(world.store)
   })
 
-  test('cybros A52: a summary may begin where the first turn was made anew, and a larger one take it in', async () => {
+  test('a summary may begin where the first turn was made anew, and a larger one take it in', async () => {
     const { talk, model, said, go } = await rounds(1)
     const edited = await talk.history.edit(said[0]?.user.id ?? '', 'one')
     await edited.result
@@ -144,7 +144,7 @@ describe.each(stores)('changes on top of changes, on %s', (_, create) => {
     expectLawful(world.store)
   })
 
-  test('cybros A51: what merged lanes have in common is shown once', async () => {
+  test('what merged lanes have in common is shown once', async () => {
     const { talk, model, said, go } = await rounds(1)
     const left = await talk.history.fork(said[0]?.answer.id ?? '')
     const inLeft = await go('left', left.id)
@@ -160,7 +160,7 @@ describe.each(stores)('changes on top of changes, on %s', (_, create) => {
     expectLawful(world.store)
   })
 
-  test('cybros A86: a summary that was made by itself for a later turn can be taken back', async () => {
+  test('a summary that was made by itself for a later turn can be taken back', async () => {
     const big = 'y'.repeat(600)
     const model = scriptedModel(({ messages }) =>
       String(messages.at(-1)?.content).startsWith('Sum up the conversation') ? 'SUMMARY' : big,

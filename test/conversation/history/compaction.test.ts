@@ -37,7 +37,7 @@ describe.each(stores)('summaries made by themselves, on %s', (_, create) => {
     return { model, talk, said, byHand, summaryId: summary?.id ?? '' }
   }
 
-  test('cybros A50, A86: a message before whose answer something was summed up is answered anew when it is edited', async () => {
+  test('a message before whose answer something was summed up is answered anew when it is edited', async () => {
     const { model, talk, said } = await talkWithSummary(false)
     const asked = model.requests.length
 
@@ -50,7 +50,7 @@ describe.each(stores)('summaries made by themselves, on %s', (_, create) => {
     expectLawful(world.store)
   })
 
-  test('cybros A86: nothing goes on from a call that sums up', async () => {
+  test('nothing goes on from a call that sums up', async () => {
     const { talk, summaryId } = await talkWithSummary(false)
     for (const change of [
       () => talk.history.fork(summaryId),
@@ -63,7 +63,7 @@ describe.each(stores)('summaries made by themselves, on %s', (_, create) => {
     expectLawful(world.store)
   })
 
-  test('cybros A86: a summary that was folded into one made by itself is taken back after that', async () => {
+  test('a summary that was folded into one made by itself is taken back after that', async () => {
     const { talk, byHand, summaryId } = await talkWithSummary(true)
 
     expect(await reasonOf(talk.history.uncompress(byHand))).toBe('inside_summary')
@@ -94,7 +94,7 @@ describe.each(stores)('summaries by hand, on %s', (_, create) => {
     return { talk, later, first, third: turns[2], shownNext }
   }
 
-  test('cybros A86: one that is taken back leaves those that were made before it since', async () => {
+  test('one that is taken back leaves those that were made before it since', async () => {
     const { talk, later, first, shownNext } = await summedUp()
     await talk.history.uncompress(later)
 
@@ -102,7 +102,7 @@ describe.each(stores)('summaries by hand, on %s', (_, create) => {
     expect(await shownNext()).toMatch(/EARLIER.* 3 re: 3 4 re: 4 5$/s)
   })
 
-  test('cybros A50, A86: what is edited after one leaves it, whenever it was made', async () => {
+  test('what is edited after one leaves it, whenever it was made', async () => {
     const { talk, third, first, shownNext } = await summedUp()
     await (await talk.history.edit(third?.user.id ?? '', '3b')).result
 
@@ -110,7 +110,7 @@ describe.each(stores)('summaries by hand, on %s', (_, create) => {
     expect(await shownNext()).toMatch(/EARLIER.* 3b re: 3b 5$/s)
   })
 
-  test('cybros A49, A86: an answer that is adopted again has the summaries of what led to it, one of which was taken back', async () => {
+  test('an answer that is adopted again has the summaries of what led to it, one of which was taken back', async () => {
     const { echo: who } = echo()
     const { runtime } = start()
     const turns = [await say(runtime, who, '1')]

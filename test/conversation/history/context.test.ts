@@ -19,7 +19,7 @@ describe.each(stores)('what models are shown, on %s', (_, create) => {
   const world = useWorld(create)
   const { start } = world
 
-  test('cybros A52, W27, A86: a summary stands for turns in contexts; people see what they saw; it can be taken back', async () => {
+  test('a summary stands for turns in contexts; people see what they saw; it can be taken back', async () => {
     const { echo: who, model } = echo()
     const { runtime } = start()
     const said = await rounds(runtime, who, 4)
@@ -53,7 +53,7 @@ describe.each(stores)('what models are shown, on %s', (_, create) => {
     expectLawful(world.store)
   })
 
-  test('cybros A86, W26: a summary is not dropped for being old: it stays before the window, however many came after', async () => {
+  test('a summary is not dropped for being old: it stays before the window, however many came after', async () => {
     const model = scriptedModel(
       ({ messages }) => `re: ${String(messages.findLast(({ role }) => role === 'user')?.content)}`,
     )
@@ -80,7 +80,7 @@ describe.each(stores)('what models are shown, on %s', (_, create) => {
     expectLawful(world.store)
   })
 
-  test('cybros A52: what cannot be summed up is refused: the last turn, an open one, another lane, half of a summary', async () => {
+  test('what cannot be summed up is refused: the last turn, an open one, another lane, half of a summary', async () => {
     const gate = makeGate()
     const model = scriptedModel(async ({ messages }) => {
       if (String(messages.at(-1)?.content) === 'slow') await gate.opened
@@ -116,7 +116,7 @@ describe.each(stores)('what models are shown, on %s', (_, create) => {
     expectLawful(world.store)
   })
 
-  test('cybros A58, W30, W33: exclude hides from models, delete from people too, both are taken back, at any time', async () => {
+  test('exclude hides from models, delete from people too, both are taken back, at any time', async () => {
     const gate = makeGate()
     const model = scriptedModel(async ({ messages }) => {
       if (String(messages.at(-1)?.content) === 'slow') await gate.opened
@@ -191,7 +191,7 @@ describe.each(stores)('what models are shown, on %s', (_, create) => {
     expectLawful(world.store)
   })
 
-  test('cybros A61: an input while a run goes on waits its turn, or takes its place: what was begun is not shown', async () => {
+  test('an input while a run goes on waits its turn, or takes its place: what was begun is not shown', async () => {
     const gate = makeGate()
     const model = scriptedModel(async ({ messages }) => {
       if (String(messages.at(-1)?.content) === 'slow') await gate.opened
@@ -217,7 +217,7 @@ describe.each(stores)('what models are shown, on %s', (_, create) => {
     expectLawful(world.store)
   })
 
-  test('cybros A86: a context that nears the end of the window is summed up by itself, between two rounds of calls', async () => {
+  test('a context that nears the end of the window is summed up by itself, between two rounds of calls', async () => {
     const look = tool({ description: 'x', input: { type: 'object' }, execute: () => 'x'.repeat(400) })
     const requests: string[][] = []
     const model = scriptedModel(({ messages }) => {
@@ -251,7 +251,7 @@ describe.each(stores)('what models are shown, on %s', (_, create) => {
     expectLawful(world.store)
   })
 
-  test('cybros A86: earlier turns are summed up first; in a fork, without touching where it comes from', async () => {
+  test('earlier turns are summed up first; in a fork, without touching where it comes from', async () => {
     const big = 'y'.repeat(600)
     const model = scriptedModel(({ messages }) =>
       String(messages.at(-1)?.content).startsWith('Sum up the conversation') ? 'SUMMARY' : big,

@@ -13,7 +13,7 @@ describe.each(stores)('lanes, on %s', (_, create) => {
   const world = useWorld(create)
   const { start } = world
 
-  test('cybros A51, W29: a fork knows what was said up to it, and each lane goes its own way', async () => {
+  test('a fork knows what was said up to it, and each lane goes its own way', async () => {
     const { echo: who, model } = echo()
     const { runtime } = start()
     const one = await say(runtime, who, 'one')
@@ -49,7 +49,7 @@ describe.each(stores)('lanes, on %s', (_, create) => {
     expectLawful(world.store)
   })
 
-  test('cybros A51: a fork with the same key is the same lane; without one each is new', async () => {
+  test('a fork with the same key is the same lane; without one each is new', async () => {
     const { echo: who } = echo()
     const { runtime } = start()
     const one = await say(runtime, who, 'one')
@@ -68,7 +68,7 @@ describe.each(stores)('lanes, on %s', (_, create) => {
     expectLawful(world.store)
   })
 
-  test('cybros A51: a merge knows both lanes, and so does what comes after it', async () => {
+  test('a merge knows both lanes, and so does what comes after it', async () => {
     const { echo: who, model } = echo()
     const { runtime } = start()
     const one = await say(runtime, who, 'one')
@@ -111,7 +111,7 @@ describe.each(stores)('lanes, on %s', (_, create) => {
     expect(await reasonOf(talk.history.merge([null as never]))).toBe('not_found')
   })
 
-  test('cybros A51, W31: an archived lane begins no turn and finishes its own; with cancel nothing in it goes on', async () => {
+  test('an archived lane begins no turn and finishes its own; with cancel nothing in it goes on', async () => {
     const gate = makeGate()
     const model = scriptedModel(async ({ messages }) => {
       if (String(messages.at(-1)?.content) === 'slow') await gate.opened
@@ -141,7 +141,7 @@ describe.each(stores)('lanes, on %s', (_, create) => {
     expectLawful(world.store)
   })
 
-  test('cybros A82: a fork in the middle of a turn goes on from there; children are kept or run again; the original stays', async () => {
+  test('a fork in the middle of a turn goes on from there; children are kept or run again; the original stays', async () => {
     let asked = 0
     const child = agent({ name: 'child', instructions: '', model: scriptedModel(() => `child ${++asked}`) })
     let said = 0
@@ -186,7 +186,7 @@ describe.each(stores)('lanes, on %s', (_, create) => {
     expectLawful(world.store)
   })
 
-  test('cybros A82: a session opened before the fork is forked when the lane first uses it, and the original goes on alone', async () => {
+  test('a session opened before the fork is forked when the lane first uses it, and the original goes on alone', async () => {
     const expert = echo('expert')
     const sessions = new Map<string, string>()
     const host = agent({
@@ -256,7 +256,7 @@ describe.each(stores)('lanes, on %s', (_, create) => {
     expectLawful(world.store)
   })
 
-  test('I9, cybros A63: a lane that was not forked from a host has no sessions of it', async () => {
+  test('I9: a lane that was not forked from a host has no sessions of it', async () => {
     const expert = echo('expert')
     let wanted: string | undefined
     const host = agent({
@@ -356,7 +356,7 @@ describe.each(stores)('lanes, on %s', (_, create) => {
     expect(await read(talk.id, late)).toMatch(/^x+$/)
   })
 
-  test('cybros A82: a child in the background is read by a fork as it was, and forked when the fork tells it something', async () => {
+  test('a child in the background is read by a fork as it was, and forked when the fork tells it something', async () => {
     const child = echo('child')
     const host = agent({
       name: 'host',
@@ -408,7 +408,7 @@ function callOf(name: string, input: object): string {
 describe.each(lasting)('merged lanes, on %s', (_, create) => {
   const { start } = useWorld(create)
 
-  test('cybros A51: an answer that merged lanes still knows them when it is rerun or retried, and so do later turns', async () => {
+  test('an answer that merged lanes still knows them when it is rerun or retried, and so do later turns', async () => {
     let isDown = false
     const model = scriptedModel(({ messages }) => {
       if (isDown) throw new Error('down')
@@ -440,7 +440,7 @@ describe.each(lasting)('merged lanes, on %s', (_, create) => {
     expectLawful(store)
   })
 
-  test('cybros A51: a second merge of a lane shows what is new in it, and the rest where it was read first', async () => {
+  test('a second merge of a lane shows what is new in it, and the rest where it was read first', async () => {
     const { echo: who, model } = echo()
     const { runtime, store } = start()
     const one = await say(runtime, who, 'one')

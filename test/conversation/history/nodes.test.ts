@@ -20,7 +20,7 @@ describe.each(stores)('single nodes, on %s', (_, create) => {
   const world = useWorld(create)
   const { start } = world
 
-  test('cybros A37, A48: a required approval that was denied ends the turn; a retry asks again, and holds what comes after it', async () => {
+  test('a required approval that was denied ends the turn; a retry asks again, and holds what comes after it', async () => {
     const { runtime } = start({ kinds: { quick } })
     const talk = await talkOf(runtime)
     const { ids, turnId } = await talk.mutate((m) => {
@@ -88,7 +88,7 @@ describe.each(stores)('single nodes, on %s', (_, create) => {
     expectLawful(world.store)
   })
 
-  test('cybros A48: a node whose results were used is not retried while its turn goes on; afterwards the turn is made anew', async () => {
+  test('a node whose results were used is not retried while its turn goes on; afterwards the turn is made anew', async () => {
     const gate = makeGate()
     let fails = true
     const kinds = {
@@ -272,7 +272,7 @@ describe.each(stores)('single nodes, on %s', (_, create) => {
     expectLawful(world.store)
   })
 
-  test('cybros A62: what was used is summed up by lane, by model and by day', async () => {
+  test('what was used is summed up by lane, by model and by day', async () => {
     const usage = { inputTokens: 10, outputTokens: 5, cacheReadTokens: 4 }
     const one = agent({
       name: 'one',
@@ -349,7 +349,7 @@ describe.each(stores)('single nodes, on %s', (_, create) => {
     expect(await reasonOf(runtime.tree(run.conversationId, { limitTurns: 0 }))).toBe('invalid_input')
   })
 
-  test('cybros A46, A47: what cannot be put in is refused with its reason and what would work', async () => {
+  test('what cannot be put in is refused with its reason and what would work', async () => {
     const gate = makeGate()
     const { runtime } = start({ kinds: { quick, slow: { execute: () => gate.opened.then(() => 'slow') } } })
     const talk = await talkOf(runtime)
@@ -387,7 +387,7 @@ describe.each(stores)('single nodes, on %s', (_, create) => {
     expectLawful(world.store)
   })
 
-  test('cybros A30: after a restart the events of a lane and of a child are still read page by page', async () => {
+  test('after a restart the events of a lane and of a child are still read page by page', async () => {
     const { echo: who } = echo()
     const { runtime } = start()
     const one = await say(runtime, who, 'one')

@@ -6,7 +6,7 @@ import { tryHistory } from './random-history.ts'
 const only = process.env['LEGATE_SEED']
 const seeds = isFull ? 200_000 : 200
 
-test('cybros A48 to A52, A58, A63, A86: any 50 changes of history in a row, with children, summaries and nodes by hand, do what a simple reference says, and nothing is ever wrong', async () => {
+test('any 50 changes of history in a row, with children, summaries and nodes by hand, do what a simple reference says, and nothing is ever wrong', async () => {
   const from = only === undefined ? 1 : Number(only)
   const to = only === undefined ? seeds : from
   for (let seed = from; seed <= to; seed++) {
@@ -17,7 +17,7 @@ test('cybros A48 to A52, A58, A63, A86: any 50 changes of history in a row, with
   figure('random histories', `${(to - from + 1).toLocaleString('en-US')} of 50 changes each, all as the reference says`)
 }, 14_400_000)
 
-test('cybros A49, A50, A86: any 800 changes of a long talk, its summaries and its answers do what a simple reference says', async () => {
+test('any 800 changes of a long talk, its summaries and its answers do what a simple reference says', async () => {
   const from = only === undefined ? 100_150 : Number(only)
   const count = only === undefined ? (isFull ? 5_000 : 4) : 1
   for (let seed = from; seed < from + count; seed++) {
@@ -28,7 +28,7 @@ test('cybros A49, A50, A86: any 800 changes of a long talk, its summaries and it
   figure('random summaries', `${count.toLocaleString('en-US')} talks of 800 changes each, all as the reference says`)
 }, 14_400_000)
 
-test('cybros A86: a summary made by itself is left out where one by hand was made of its turn and more meanwhile', () => {
+test('a summary made by itself is left out where one by hand was made of its turn and more meanwhile', () => {
   repeatable(870_003_559, () => tryHistory({ seed: 870_003_559, operations: 200, auditEvery: 100 }))
 })
 

@@ -30,7 +30,7 @@ describe.each(stores)('what was used, on %s', (_, create) => {
   const world = useWorld(create)
   const { start } = world
 
-  test('cybros A62: a lane, and a time, cost what they have of the log, however long the rest is', async () => {
+  test('a lane, and a time, cost what they have of the log, however long the rest is', async () => {
     const { runtime } = start()
     const root = await say(runtime, one, 'a')
     const rootId = root.run.conversationId
@@ -99,7 +99,7 @@ describe.each(stores)('what was used, on %s', (_, create) => {
     }
   })
 
-  test('cybros A62: a clock that is set back, between two turns or in one, hides no call', async () => {
+  test('a clock that is set back, between two turns or in one, hides no call', async () => {
     let ahead = HOUR
     const clock: Clock = {
       now: () => Date.now() + ahead,

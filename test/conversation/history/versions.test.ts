@@ -10,7 +10,7 @@ describe.each(stores)('versions, on %s', (_, create) => {
   const world = useWorld(create)
   const { start } = world
 
-  test('cybros A49: a rerun is another version of the last answer, and either can be adopted', async () => {
+  test('a rerun is another version of the last answer, and either can be adopted', async () => {
     let count = 0
     const who = agent({ name: 'who', instructions: '', model: scriptedModel(() => `answer ${++count}`) })
     const { runtime } = start()
@@ -39,7 +39,7 @@ describe.each(stores)('versions, on %s', (_, create) => {
     expectLawful(world.store)
   })
 
-  test('cybros A49: what is not the last answer, not finished or at work is not rerun or adopted, and the error says so', async () => {
+  test('what is not the last answer, not finished or at work is not rerun or adopted, and the error says so', async () => {
     const { echo: who } = echo()
     const { runtime } = start()
     const one = await say(runtime, who, 'one')
@@ -58,7 +58,7 @@ describe.each(stores)('versions, on %s', (_, create) => {
     expect(await reasonOf(talk.history.edit(one.user.id, 7 as never))).toBe('invalid_input')
   })
 
-  test('cybros A50: an edit sets aside what came after it, answers anew, and can be taken back', async () => {
+  test('an edit sets aside what came after it, answers anew, and can be taken back', async () => {
     const { echo: who, model } = echo()
     const { runtime } = start()
     const one = await say(runtime, who, 'one')
@@ -96,7 +96,7 @@ describe.each(stores)('versions, on %s', (_, create) => {
     expectLawful(world.store)
   })
 
-  test('cybros A50, W31: an edit waits for nobody: while a turn runs, is queued or awaits a person it is refused', async () => {
+  test('an edit waits for nobody: while a turn runs, is queued or awaits a person it is refused', async () => {
     const ask = tool({ description: 'x', input: { type: 'object' }, execute: () => 'done' })
     const model = scriptedModel(({ messages }) =>
       messages.at(-1)?.role === 'user' && String(messages.at(-1)?.content) === 'ask'
@@ -120,7 +120,7 @@ describe.each(stores)('versions, on %s', (_, create) => {
     expectLawful(world.store)
   })
 
-  test('cybros A48: a failed call of a model is asked for again, and the results it read stay', async () => {
+  test('a failed call of a model is asked for again, and the results it read stay', async () => {
     let isDown = true
     let looked = 0
     const look = tool({ description: 'x', input: { type: 'object' }, execute: () => `look ${++looked}` })
@@ -159,7 +159,7 @@ describe.each(stores)('versions, on %s', (_, create) => {
     expectLawful(world.store)
   })
 
-  test('cybros A82: one failed child is retried, and its siblings keep their results', async () => {
+  test('one failed child is retried, and its siblings keep their results', async () => {
     const calls: string[] = []
     let isBroken = true
     const child = agent({

@@ -17,7 +17,7 @@ import type { Call } from './support.ts'
 const RUNS = process.env['LEGATE_FULL'] === '1' ? 2_000 : 10
 const SEED = Number(process.env['LEGATE_SEED'] ?? 1_000_000)
 
-describe.each(stores)('cybros A75: hosts and children that do anything, whose processes die, on %s', (name, create) => {
+describe.each(stores)('hosts and children that do anything, whose processes die, on %s', (name, create) => {
   test('all of it ends, each end is told once, nothing waits for itself', { timeout: 3_600_000 }, async () => {
     const runs = name === 'sqlite' ? RUNS / 5 : RUNS
     for (let at = 0; at < runs; at++) await new Chaos(SEED + at, create()).run()

@@ -25,275 +25,272 @@ import {
   workerOf,
 } from './support.ts'
 
-describe.each(stores)(
-  'cybros A75, agentscope 8.9/114: an end in the background is told exactly once, on %s',
-  (_, create) => {
-    const world = useWorld(create)
-    const start = (...agents: AnyAgent[]) => world.start({ agents, engine: QUICK })
+describe.each(stores)('an end in the background is told exactly once, on %s', (_, create) => {
+  const world = useWorld(create)
+  const start = (...agents: AnyAgent[]) => world.start({ agents, engine: QUICK })
 
-    test('(a) the host waits: the wait has it, and nothing more is said', async () => {
-      const { host, model } = hostOf(
-        playing(
-          () => ({ calls: [spawnCall()] }),
-          () => call('subagent_wait'),
-          (results) => `heard ${results[1]}`,
+  test('(a) the host waits: the wait has it, and nothing more is said', async () => {
+    const { host, model } = hostOf(
+      playing(
+        () => ({ calls: [spawnCall()] }),
+        () => call('subagent_wait'),
+        (results) => `heard ${results[1]}`,
+      ),
+      { agent: workerOf(() => ({ text: 'worked', delayMs: 20 })) },
+    )
+    const { runtime } = start(host)
+    const run = runtime.run(host, 'go')
+    const outcome = await run.result
+    await runtime.idle()
+
+    const [link] = world.store.linksOf(run.id)
+    const [, wait] = tasksIn(world.store, run.id)
+    expect(link).toMatchObject({ mode: 'background', contract: 'background', deliveredTo: wait?.id })
+    expect(outcome.text).toContain('worked')
+    expect(outcome.open).toEqual([])
+    // Zero model calls while it waited (A65): spawn, wait, answer.
+    expect(model.requests).toHaveLength(3)
+    expectSound(world.store)
+  })
+
+  test('(b) the host is in the middle of a turn: the turn after it tells', async () => {
+    const slow = makeGate()
+    const script: Script = async (request) => {
+      if (lastSaid(request).startsWith('[background]')) return `told: ${lastSaid(request)}`
+      if (resultsIn(request).length === 0) return { calls: [spawnCall()] }
+      await slow.opened
+      return 'first answer'
+    }
+    const { host } = hostOf(script, { agent: workerOf() })
+    const { runtime } = start(host)
+    const run = runtime.run(host, 'go')
+    await until(() => world.store.linksOf(run.id)[0]?.outcome)
+    slow.open()
+    const outcome = await run.result
+    await runtime.idle()
+
+    const turns = world.store.turnsOf(run.conversationId, { limit: 9 })
+    expect(outcome.text).toBe('first answer')
+    expect(turns.map(({ wokenBy }) => wokenBy)).toEqual([null, run.id])
+    expect(answerOf(world.store, turns[1]?.id)).toContain('"outcome":"completed"')
+    expectSound(world.store)
+  })
+
+  test('(c) and (d) the host is idle: the end starts the turn that tells of it, and its run named it as open', async () => {
+    const slow = makeGate()
+    const { host, model } = hostOf(
+      playing(() => ({ calls: [spawnCall('TreeReader', 'read')] })),
+      {
+        agent: workerOf(async () => {
+          await slow.opened
+          return 'the answer'
+        }),
+      },
+    )
+    const { runtime } = start(host)
+    const run = runtime.run(host, 'go')
+    const outcome = await run.result
+    const [link] = world.store.linksOf(run.id)
+    expect(outcome).toMatchObject({ status: 'completed', text: 'done', open: [link?.id] })
+
+    slow.open()
+    await runtime.idle()
+
+    const [, told] = world.store.turnsOf(run.conversationId, { limit: 9 })
+    expect(told).toMatchObject({ state: 'ended', wokenBy: run.id, outcome: { status: 'completed' } })
+    const said = lastSaid(model.requests.at(-1) ?? { messages: [] })
+    expect(said).toContain('1 of your subagents in the background ended.')
+    expect(data(said.split('\n')[1])).toMatchObject({
+      child_conversation_id: link?.childConversationId,
+      name: 'TreeReader',
+      outcome: 'completed',
+      text: 'the answer',
+    })
+    expect(world.store.link(link?.id ?? '')?.deliveredTo).toBe(world.store.nodesOf(told?.id ?? '')[0]?.id)
+    expectSound(world.store)
+  })
+
+  test('(e) the host was cancelled: it is recorded as undeliverable, and never told later', async () => {
+    const slow = makeGate()
+    const { host, model } = hostOf(
+      playing(
+        () => ({ calls: [spawnCall()] }),
+        () => call('subagent_wait'),
+      ),
+      {
+        agent: workerOf(async () => {
+          await slow.opened
+          return 'too late'
+        }),
+      },
+    )
+    const { runtime } = start(host)
+    const run = runtime.run(host, 'go')
+    await until(() => tasksIn(world.store, run.id).find(({ state }) => state === 'waiting'))
+    await run.cancel('enough')
+    const outcome = await run.result
+    slow.open()
+    await runtime.idle()
+
+    const [link] = world.store.linksOf(run.id)
+    expect(outcome.status).toBe('cancelled')
+    expect(link).toMatchObject({ deliveredTo: 'undeliverable', outcome: { status: 'cancelled' } })
+    expect(world.store.turnsOf(run.conversationId, { limit: 9 })).toHaveLength(1)
+    expect(model.requests).toHaveLength(2)
+    const again = runtime.run(host, 'again', { conversationId: run.conversationId })
+    await again.result
+    await runtime.idle()
+    expect(world.store.turnsOf(run.conversationId, { limit: 9 })).toHaveLength(2)
+    expectSound(world.store)
+  })
+
+  test('a run that has ended is cancelled: what it left in the background stops, and nobody is woken', async () => {
+    const { host } = hostOf(
+      playing(() => ({ calls: [spawnCall()] })),
+      {
+        agent: workerOf(() => ({ text: 'never', delayMs: 60_000 })),
+      },
+    )
+    const { runtime } = start(host)
+    const run = runtime.run(host, 'go')
+    await run.result
+    await runtime.cancel(run.id)
+    await runtime.idle()
+
+    const [link] = world.store.linksOf(run.id)
+    expect(link).toMatchObject({ deliveredTo: 'undeliverable', outcome: { status: 'cancelled' } })
+    expect(world.store.turn(run.id)?.outcome?.status).toBe('completed')
+    expect(world.store.turnsOf(run.conversationId, { limit: 9 })).toHaveLength(1)
+  })
+
+  test('five that end at once are each told once', async () => {
+    const together = makeGate()
+    const names = ['a', 'b', 'c', 'd', 'e']
+    const { host, model } = hostOf(
+      playing(() => ({ calls: names.map((name) => spawnCall(name, name)) })),
+      {
+        agent: workerOf(async (request) => {
+          await together.opened
+          return `done ${lastSaid(request)}`
+        }),
+      },
+    )
+    const { runtime } = start(host)
+    const run = runtime.run(host, 'go')
+    const { open } = await run.result
+    expect(open).toHaveLength(5)
+    together.open()
+    await runtime.idle()
+
+    const told = toldOf(model)
+    expect(told.map(({ name }) => name).sort()).toEqual(names)
+    expect(told.map(({ text }) => text).sort()).toEqual(names.map((name) => `done ${name}`))
+    const links = world.store.linksOf(run.id)
+    expect(links.every(({ deliveredTo }) => deliveredTo !== null)).toBe(true)
+    expect(world.store.conversation(run.conversationId)?.background).toEqual([])
+    expectSound(world.store)
+  })
+
+  test.each(['subagent_poll', 'subagent_result'])('%s that reports the end is the one that is told', async (tool) => {
+    const { host, model } = hostOf(
+      async (request) => {
+        const results = resultsIn(request)
+        if (lastSaid(request).startsWith('[background]')) return 'told again!'
+        if (results.length === 0) return { calls: [spawnCall()] }
+        if (results.length > 1) return 'done'
+        await until(() => world.store.conversation(idIn(results[0]))?.activeTurnId === null || undefined)
+        return call(tool, { child_conversation_id: idIn(results[0]) })
+      },
+      { agent: workerOf() },
+    )
+    const { runtime } = start(host)
+    const run = runtime.run(host, 'go')
+    await run.result
+    await runtime.idle()
+
+    const [, asked] = tasksIn(world.store, run.id)
+    expect(world.store.linksOf(run.id)[0]?.deliveredTo).toBe(asked?.id)
+    expect(toldOf(model)).toEqual([])
+    expect(world.store.turnsOf(run.conversationId, { limit: 9 })).toHaveLength(1)
+    expectSound(world.store)
+  })
+
+  test('passive: the end is only a row until the host asks', async () => {
+    const { host, model } = hostOf(
+      (request) => {
+        const results = resultsIn(request)
+        if (lastSaid(request) === 'ask') {
+          return results.length < 2
+            ? call('subagent_result', { child_conversation_id: idIn(results[0]) })
+            : String(results[1])
+        }
+        return results.length === 0 ? { calls: [spawnCall()] } : 'done'
+      },
+      { agent: workerOf(), wake: 'passive' },
+    )
+    const { runtime } = start(host)
+    const run = runtime.run(host, 'go')
+    await run.result
+    await runtime.idle()
+    expect(world.store.linksOf(run.id)[0]).toMatchObject({ outcome: { status: 'completed' }, deliveredTo: null })
+    expect(model.requests).toHaveLength(2)
+
+    const asking = runtime.run(host, 'ask', { conversationId: run.conversationId })
+    expect((await asking.result).text).toContain('worked')
+    const [task] = tasksIn(world.store, asking.id)
+    expect(world.store.linksOf(run.id)[0]?.deliveredTo).toBe(task?.id)
+  })
+
+  test('failure and cancellation are told as such', async () => {
+    const { host, model } = hostOf(
+      playing(
+        () => ({ calls: [spawnCall('fails', 'fail'), spawnCall('hangs', 'hang')] }),
+        (results) => call('subagent_cancel', { child_conversation_id: idIn(results[1]), reason: 'not needed' }),
+        (results) => String(results[2]),
+      ),
+      {
+        agent: workerOf((request) =>
+          lastSaid(request) === 'fail' ? { error: new Error('no network') } : { text: 'x', delayMs: 60_000 },
         ),
-        { agent: workerOf(() => ({ text: 'worked', delayMs: 20 })) },
-      )
-      const { runtime } = start(host)
-      const run = runtime.run(host, 'go')
-      const outcome = await run.result
-      await runtime.idle()
+      },
+    )
+    const { runtime } = start(host)
+    const run = runtime.run(host, 'go')
+    const { text } = await run.result
+    await runtime.idle()
 
-      const [link] = world.store.linksOf(run.id)
-      const [, wait] = tasksIn(world.store, run.id)
-      expect(link).toMatchObject({ mode: 'background', contract: 'background', deliveredTo: wait?.id })
-      expect(outcome.text).toContain('worked')
-      expect(outcome.open).toEqual([])
-      // Zero model calls while it waited (A65): spawn, wait, answer.
-      expect(model.requests).toHaveLength(3)
-      expectSound(world.store)
+    expect(data(text)).toMatchObject({
+      status: 'met',
+      children: [{ name: 'hangs', outcome: 'cancelled', error: 'not needed' }],
     })
+    expect(toldOf(model)).toMatchObject([{ name: 'fails', outcome: 'failed', error: 'no network' }])
+    expectSound(world.store)
+  })
 
-    test('(b) the host is in the middle of a turn: the turn after it tells', async () => {
-      const slow = makeGate()
-      const script: Script = async (request) => {
-        if (lastSaid(request).startsWith('[background]')) return `told: ${lastSaid(request)}`
-        if (resultsIn(request).length === 0) return { calls: [spawnCall()] }
-        await slow.opened
-        return 'first answer'
-      }
-      const { host } = hostOf(script, { agent: workerOf() })
-      const { runtime } = start(host)
-      const run = runtime.run(host, 'go')
-      await until(() => world.store.linksOf(run.id)[0]?.outcome)
-      slow.open()
-      const outcome = await run.result
-      await runtime.idle()
+  test('a process that is killed between the end and the telling: the next one tells, once', async () => {
+    const slow = makeGate()
+    const { host, model } = hostOf(
+      playing(() => ({ calls: [spawnCall()] })),
+      {
+        agent: workerOf(async () => {
+          await slow.opened
+          return 'worked'
+        }),
+      },
+    )
+    const first = start(host)
+    const run = first.runtime.run(host, 'go')
+    await run.result
+    await first.kill()
+    slow.open()
+    const second = start(host)
+    await second.runtime.resume()
+    await second.runtime.idle()
 
-      const turns = world.store.turnsOf(run.conversationId, { limit: 9 })
-      expect(outcome.text).toBe('first answer')
-      expect(turns.map(({ wokenBy }) => wokenBy)).toEqual([null, run.id])
-      expect(answerOf(world.store, turns[1]?.id)).toContain('"outcome":"completed"')
-      expectSound(world.store)
-    })
-
-    test('(c) and (d) the host is idle: the end starts the turn that tells of it, and its run named it as open', async () => {
-      const slow = makeGate()
-      const { host, model } = hostOf(
-        playing(() => ({ calls: [spawnCall('TreeReader', 'read')] })),
-        {
-          agent: workerOf(async () => {
-            await slow.opened
-            return 'the answer'
-          }),
-        },
-      )
-      const { runtime } = start(host)
-      const run = runtime.run(host, 'go')
-      const outcome = await run.result
-      const [link] = world.store.linksOf(run.id)
-      expect(outcome).toMatchObject({ status: 'completed', text: 'done', open: [link?.id] })
-
-      slow.open()
-      await runtime.idle()
-
-      const [, told] = world.store.turnsOf(run.conversationId, { limit: 9 })
-      expect(told).toMatchObject({ state: 'ended', wokenBy: run.id, outcome: { status: 'completed' } })
-      const said = lastSaid(model.requests.at(-1) ?? { messages: [] })
-      expect(said).toContain('1 of your subagents in the background ended.')
-      expect(data(said.split('\n')[1])).toMatchObject({
-        child_conversation_id: link?.childConversationId,
-        name: 'TreeReader',
-        outcome: 'completed',
-        text: 'the answer',
-      })
-      expect(world.store.link(link?.id ?? '')?.deliveredTo).toBe(world.store.nodesOf(told?.id ?? '')[0]?.id)
-      expectSound(world.store)
-    })
-
-    test('(e) the host was cancelled: it is recorded as undeliverable, and never told later', async () => {
-      const slow = makeGate()
-      const { host, model } = hostOf(
-        playing(
-          () => ({ calls: [spawnCall()] }),
-          () => call('subagent_wait'),
-        ),
-        {
-          agent: workerOf(async () => {
-            await slow.opened
-            return 'too late'
-          }),
-        },
-      )
-      const { runtime } = start(host)
-      const run = runtime.run(host, 'go')
-      await until(() => tasksIn(world.store, run.id).find(({ state }) => state === 'waiting'))
-      await run.cancel('enough')
-      const outcome = await run.result
-      slow.open()
-      await runtime.idle()
-
-      const [link] = world.store.linksOf(run.id)
-      expect(outcome.status).toBe('cancelled')
-      expect(link).toMatchObject({ deliveredTo: 'undeliverable', outcome: { status: 'cancelled' } })
-      expect(world.store.turnsOf(run.conversationId, { limit: 9 })).toHaveLength(1)
-      expect(model.requests).toHaveLength(2)
-      const again = runtime.run(host, 'again', { conversationId: run.conversationId })
-      await again.result
-      await runtime.idle()
-      expect(world.store.turnsOf(run.conversationId, { limit: 9 })).toHaveLength(2)
-      expectSound(world.store)
-    })
-
-    test('a run that has ended is cancelled: what it left in the background stops, and nobody is woken', async () => {
-      const { host } = hostOf(
-        playing(() => ({ calls: [spawnCall()] })),
-        {
-          agent: workerOf(() => ({ text: 'never', delayMs: 60_000 })),
-        },
-      )
-      const { runtime } = start(host)
-      const run = runtime.run(host, 'go')
-      await run.result
-      await runtime.cancel(run.id)
-      await runtime.idle()
-
-      const [link] = world.store.linksOf(run.id)
-      expect(link).toMatchObject({ deliveredTo: 'undeliverable', outcome: { status: 'cancelled' } })
-      expect(world.store.turn(run.id)?.outcome?.status).toBe('completed')
-      expect(world.store.turnsOf(run.conversationId, { limit: 9 })).toHaveLength(1)
-    })
-
-    test('five that end at once are each told once', async () => {
-      const together = makeGate()
-      const names = ['a', 'b', 'c', 'd', 'e']
-      const { host, model } = hostOf(
-        playing(() => ({ calls: names.map((name) => spawnCall(name, name)) })),
-        {
-          agent: workerOf(async (request) => {
-            await together.opened
-            return `done ${lastSaid(request)}`
-          }),
-        },
-      )
-      const { runtime } = start(host)
-      const run = runtime.run(host, 'go')
-      const { open } = await run.result
-      expect(open).toHaveLength(5)
-      together.open()
-      await runtime.idle()
-
-      const told = toldOf(model)
-      expect(told.map(({ name }) => name).sort()).toEqual(names)
-      expect(told.map(({ text }) => text).sort()).toEqual(names.map((name) => `done ${name}`))
-      const links = world.store.linksOf(run.id)
-      expect(links.every(({ deliveredTo }) => deliveredTo !== null)).toBe(true)
-      expect(world.store.conversation(run.conversationId)?.background).toEqual([])
-      expectSound(world.store)
-    })
-
-    test.each(['subagent_poll', 'subagent_result'])('%s that reports the end is the one that is told', async (tool) => {
-      const { host, model } = hostOf(
-        async (request) => {
-          const results = resultsIn(request)
-          if (lastSaid(request).startsWith('[background]')) return 'told again!'
-          if (results.length === 0) return { calls: [spawnCall()] }
-          if (results.length > 1) return 'done'
-          await until(() => world.store.conversation(idIn(results[0]))?.activeTurnId === null || undefined)
-          return call(tool, { child_conversation_id: idIn(results[0]) })
-        },
-        { agent: workerOf() },
-      )
-      const { runtime } = start(host)
-      const run = runtime.run(host, 'go')
-      await run.result
-      await runtime.idle()
-
-      const [, asked] = tasksIn(world.store, run.id)
-      expect(world.store.linksOf(run.id)[0]?.deliveredTo).toBe(asked?.id)
-      expect(toldOf(model)).toEqual([])
-      expect(world.store.turnsOf(run.conversationId, { limit: 9 })).toHaveLength(1)
-      expectSound(world.store)
-    })
-
-    test('passive: the end is only a row until the host asks', async () => {
-      const { host, model } = hostOf(
-        (request) => {
-          const results = resultsIn(request)
-          if (lastSaid(request) === 'ask') {
-            return results.length < 2
-              ? call('subagent_result', { child_conversation_id: idIn(results[0]) })
-              : String(results[1])
-          }
-          return results.length === 0 ? { calls: [spawnCall()] } : 'done'
-        },
-        { agent: workerOf(), wake: 'passive' },
-      )
-      const { runtime } = start(host)
-      const run = runtime.run(host, 'go')
-      await run.result
-      await runtime.idle()
-      expect(world.store.linksOf(run.id)[0]).toMatchObject({ outcome: { status: 'completed' }, deliveredTo: null })
-      expect(model.requests).toHaveLength(2)
-
-      const asking = runtime.run(host, 'ask', { conversationId: run.conversationId })
-      expect((await asking.result).text).toContain('worked')
-      const [task] = tasksIn(world.store, asking.id)
-      expect(world.store.linksOf(run.id)[0]?.deliveredTo).toBe(task?.id)
-    })
-
-    test('agentscope 8.9/115: failure and cancellation are told as such', async () => {
-      const { host, model } = hostOf(
-        playing(
-          () => ({ calls: [spawnCall('fails', 'fail'), spawnCall('hangs', 'hang')] }),
-          (results) => call('subagent_cancel', { child_conversation_id: idIn(results[1]), reason: 'not needed' }),
-          (results) => String(results[2]),
-        ),
-        {
-          agent: workerOf((request) =>
-            lastSaid(request) === 'fail' ? { error: new Error('no network') } : { text: 'x', delayMs: 60_000 },
-          ),
-        },
-      )
-      const { runtime } = start(host)
-      const run = runtime.run(host, 'go')
-      const { text } = await run.result
-      await runtime.idle()
-
-      expect(data(text)).toMatchObject({
-        status: 'met',
-        children: [{ name: 'hangs', outcome: 'cancelled', error: 'not needed' }],
-      })
-      expect(toldOf(model)).toMatchObject([{ name: 'fails', outcome: 'failed', error: 'no network' }])
-      expectSound(world.store)
-    })
-
-    test('a process that is killed between the end and the telling: the next one tells, once', async () => {
-      const slow = makeGate()
-      const { host, model } = hostOf(
-        playing(() => ({ calls: [spawnCall()] })),
-        {
-          agent: workerOf(async () => {
-            await slow.opened
-            return 'worked'
-          }),
-        },
-      )
-      const first = start(host)
-      const run = first.runtime.run(host, 'go')
-      await run.result
-      await first.kill()
-      slow.open()
-      const second = start(host)
-      await second.runtime.resume()
-      await second.runtime.idle()
-
-      expect(toldOf(model)).toHaveLength(1)
-      expectSound(world.store)
-    })
-  },
-)
+    expect(toldOf(model)).toHaveLength(1)
+    expectSound(world.store)
+  })
+})
 
 describe('limits of what tells of ends', () => {
   const world = useWorld(memoryRows)

@@ -105,7 +105,7 @@ describe.each(stores)('runtime.spawn gives a handle, on %s', (_, create) => {
   })
 })
 
-describe('cybros A76: joins of handles', () => {
+describe('joins of handles', () => {
   const world = useWorld(memoryRows)
 
   test.each<[Parameters<typeof joinSpawned>[1], string[], string, (string | null)[]]>([
@@ -153,7 +153,7 @@ describe('cybros A76: joins of handles', () => {
   })
 })
 
-describe('cybros A29, A30 and A31: reading a child by its reference', () => {
+describe('reading a child by its reference', () => {
   const world = useWorld(memoryRows)
 
   test("its words are in its own log; the host's has none of its deltas", async () => {

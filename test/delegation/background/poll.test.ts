@@ -20,14 +20,14 @@ import {
   workerOf,
 } from './support.ts'
 
-describe('cybros 14.3: subagent_poll', () => {
-  test('cybros A11: an unknown id is missing, and that is no error', async () => {
+describe('subagent_poll', () => {
+  test('an unknown id is missing, and that is no error', async () => {
     const { gave } = await asked([{ child_conversation_id: 'nobody' }])
 
     expect(gave).toEqual([missing('nobody')])
   })
 
-  test('cybros A12: a child that has not begun is pending, and its line is the prompt', async () => {
+  test('a child that has not begun is pending, and its line is the prompt', async () => {
     const first = makeGate()
     const script: Script = (request) => {
       const results = resultsIn(request)
@@ -69,7 +69,7 @@ describe('cybros 14.3: subagent_poll', () => {
     await runtime.close()
   })
 
-  test('cybros A13: running beats awaiting approval, which beats pending, which beats idle; one that waits counts as running', async () => {
+  test('running beats awaiting approval, which beats pending, which beats idle; one that waits counts as running', async () => {
     const { state } = await import('./states.ts')
 
     expect(state('pending', 'awaiting_approval', 'running')).toMatchObject({
@@ -82,7 +82,7 @@ describe('cybros 14.3: subagent_poll', () => {
     expect(state('finished', 'uncertain')).toMatchObject({ status: 'idle', leaf: { state: 'uncertain' } })
   })
 
-  test('cybros A14: the last 10 or 50 rounds, oldest first, and only what was said', async () => {
+  test('the last 10 or 50 rounds, oldest first, and only what was said', async () => {
     const { gave } = await asked([{}, { limit_turns: 50 }, { limit_turns: 3 }], { rounds: 60 })
 
     const [ten, fifty, three] = gave.map((one) => one['transcript_lines'] as string[])
@@ -105,14 +105,14 @@ describe('cybros 14.3: subagent_poll', () => {
     [{ limit_turns: -1 }, 'limit_turns_out_of_range', { limit_turns: -1 }],
     [{ child_conversation_id: ' ' }, 'child_conversation_id_is_required', {}],
     [{ child_conversation_id: 7 }, 'child_conversation_id_is_required', {}],
-  ])('cybros A15: %j is an error with its code, never made to fit', async (input, code, details) => {
+  ])('%j is an error with its code, never made to fit', async (input, code, details) => {
     const { runtime, run } = await asked([input])
     const task = tasksIn(localStore(runtime), run.id).at(-1)
 
     expect(task?.output.metadata?.['validation_error']).toMatchObject({ code: `cybros.subagent_poll.${code}`, details })
   })
 
-  test('cybros A16: a long line is cut to 1000 bytes between two characters, and all lines together are bounded', async () => {
+  test('a long line is cut to 1000 bytes between two characters, and all lines together are bounded', async () => {
     const { gave } = await asked([{}], { rounds: 12, answer: '語'.repeat(5_000) })
     const lines = gave[0]?.['transcript_lines'] as string[]
 
@@ -121,14 +121,14 @@ describe('cybros 14.3: subagent_poll', () => {
     expect(Buffer.byteLength(JSON.stringify(lines))).toBeLessThanOrEqual(50_000)
   }, 20_000)
 
-  test('cybros A17: what failed is told in a safe phrase', async () => {
+  test('what failed is told in a safe phrase', async () => {
     const { gave } = await asked([{}], { answer: new Error('the provider is away') })
 
     expect(gave[0]).toMatchObject({ status: 'idle', outcome: 'failed' })
     expect(gave[0]?.['transcript_lines']).toEqual(['U:round 1', 'A:Errored: the provider is away'])
   })
 
-  test('cybros A18: what was deleted is absent, and what was only kept from models is there', async () => {
+  test('what was deleted is absent, and what was only kept from models is there', async () => {
     const { host } = hostOf(
       (request) => {
         const results = resultsIn(request)
@@ -162,7 +162,7 @@ describe('cybros 14.3: subagent_poll', () => {
   })
 })
 
-describe("cybros A63: an id that is not the caller's own is like one that does not exist", () => {
+describe("an id that is not the caller's own is like one that does not exist", () => {
   const tools: [string, Data][] = [
     ['subagent_poll', {}],
     ['subagent_result', {}],

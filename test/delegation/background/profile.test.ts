@@ -10,8 +10,8 @@ import { call, hostOf, lastSaid, playing, resultsIn, spawnCall, tasksIn } from '
 
 const NAMES = ['memory_search', 'skills_list', 'echo']
 
-describe('cybros 13: profiles of a child', () => {
-  test('cybros A19: a tool that is not in its profile never runs, and the model reads so', async () => {
+describe('profiles of a child', () => {
+  test('a tool that is not in its profile never runs, and the model reads so', async () => {
     const { child, ran, runtime } = await childWith('minimal', (request) =>
       resultsIn(request).length === 0 ? call('echo') : 'Done.',
     )
@@ -29,7 +29,7 @@ describe('cybros 13: profiles of a child', () => {
     ['minimal', []],
     ['memory_only', ['memory_search']],
     ['skills_only', ['skills_list']],
-  ])('cybros A20: under %s it sees %j and may use no more', async (profile, allowed) => {
+  ])('under %s it sees %j and may use no more', async (profile, allowed) => {
     const offered: string[][] = []
     const { ran, runtime } = await childWith(profile, (request) => {
       offered.push(request.tools.map(({ name }) => name))
@@ -42,7 +42,7 @@ describe('cybros 13: profiles of a child', () => {
     await runtime.close()
   })
 
-  test('cybros A21: full does not widen what the application denies', async () => {
+  test('full does not widen what the application denies', async () => {
     const { ran, runtime } = await childWith(
       'full',
       (request) => (resultsIn(request).length === 0 ? call('echo') : 'Done.'),
@@ -53,7 +53,7 @@ describe('cybros 13: profiles of a child', () => {
     await runtime.close()
   })
 
-  test('cybros A22: what must be asked for is asked for inside the profile, and denied without asking outside of it', async () => {
+  test('what must be asked for is asked for inside the profile, and denied without asking outside of it', async () => {
     const { runtime, child, ran } = await childWith(
       'memory_only',
       (request) => (resultsIn(request).length === 0 ? { calls: NAMES.map((name) => ({ name, input: {} })) } : 'Done.'),
@@ -77,7 +77,7 @@ describe('cybros 13: profiles of a child', () => {
     [7, 7],
     [null, 50],
     [undefined, 20],
-  ])('cybros A23: %j rounds that are stored are %i', (stored, turns) => {
+  ])('%j rounds that are stored are %i', (stored, turns) => {
     const said = stored === undefined ? {} : { context_turns: stored }
     const row = conversationRow('c', { metadata: { agent: { key: 'x', ...said } } })
     const own = agent({ name: 'a', instructions: 'x', contextTurns: 20 })
@@ -85,7 +85,7 @@ describe('cybros 13: profiles of a child', () => {
     expect(contextTurnsOf(row, own)).toBe(turns)
   })
 
-  test('cybros A23: metadata that is none is passed over', () => {
+  test('metadata that is none is passed over', () => {
     const own = agent({ name: 'a', instructions: 'x', contextTurns: 20 })
 
     for (const said of [5, 'x', null, [], true]) {
@@ -94,7 +94,7 @@ describe('cybros 13: profiles of a child', () => {
     }
   })
 
-  test('cybros A23 and A54: a child with 7 rounds is shown 7 and what it was told to begin with, no more', async () => {
+  test('a child with 7 rounds is shown 7 and what it was told to begin with, no more', async () => {
     const shown: number[] = []
     const told: string[] = []
     const { host } = hostOf(
@@ -129,7 +129,7 @@ describe('cybros 13: profiles of a child', () => {
     await runtime.close()
   })
 
-  test('cybros A24 and A73: a change between two nodes narrows at the next one, and never widens what was frozen', async () => {
+  test('a change between two nodes narrows at the next one, and never widens what was frozen', async () => {
     const ran: string[] = []
     const tools = { ...toolsOf(ran), ...backgroundSubagents() }
     const profiles = [undefined, 'minimal', 'full']
@@ -158,7 +158,7 @@ describe('cybros 13: profiles of a child', () => {
     await runtime.close()
   })
 
-  test('cybros A25: a stored profile that nobody defined allows nothing', () => {
+  test('a stored profile that nobody defined allows nothing', () => {
     for (const stored of ['fulll', '', 7, null, { name: 'full' }, 'constructor'] as Json[]) {
       const row = conversationRow('c', { metadata: { agent: { policy_profile: stored } } })
       expect(profileOf(row, BUILT_IN_PROFILES)).toBe('minimal')

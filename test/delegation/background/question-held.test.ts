@@ -46,7 +46,7 @@ function consulting(messages: readonly string[], { concurrency, budget }: Limits
   })
 }
 
-describe.each(stores)('cybros A77: a host never waits for a child that waits for it, on %s', (_, create) => {
+describe.each(stores)('a host never waits for a child that waits for it, on %s', (_, create) => {
   const world = useWorld(create)
 
   test.each<[string, Limits]>([
@@ -169,7 +169,7 @@ describe.each(stores)('cybros A77: a host never waits for a child that waits for
   })
 })
 
-describe.each(stores)('cybros A77: several questions of one child, on %s', (_, create) => {
+describe.each(stores)('several questions of one child, on %s', (_, create) => {
   const world = useWorld(create)
 
   test('are told one after the other, each once, and the answer goes to the one that was told', async () => {
@@ -238,7 +238,7 @@ describe.each(stores)('cybros A77: several questions of one child, on %s', (_, c
   })
 })
 
-describe.each(stores)('cybros A77: a child as host, on %s', (_, create) => {
+describe.each(stores)('a child as host, on %s', (_, create) => {
   const world = useWorld(create)
 
   /** A root that spawns a lead; the lead spawns an asker and does what it is told with its question. */
@@ -285,7 +285,7 @@ describe.each(stores)('cybros A77: a child as host, on %s', (_, create) => {
   })
 })
 
-describe('cybros A77: a host that cannot answer is passed over for a person', () => {
+describe('a host that cannot answer is passed over for a person', () => {
   const world = useWorld(memoryRows)
 
   async function answerAll(runtime: ReturnType<typeof world.start>['runtime']): Promise<Json[]> {

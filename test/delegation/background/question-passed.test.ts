@@ -36,7 +36,7 @@ const leaving: Script = (request) => {
   return call('subagent_send', { child_conversation_id: said.slice('blue: '.length), message: 'blue' })
 }
 
-describe.each(stores)('cybros A77: a root host that was told a question and ends its turn, on %s', (_, create) => {
+describe.each(stores)('a root host that was told a question and ends its turn, on %s', (_, create) => {
   const world = useWorld(create)
 
   async function ignored() {
@@ -111,7 +111,7 @@ describe.each(stores)('cybros A77: a root host that was told a question and ends
   })
 })
 
-describe('cybros A77: the time of a question that was passed on', () => {
+describe('the time of a question that was passed on', () => {
   const world = useWorld(memoryRows)
 
   test('is a day: then the child goes on without the answer, whatever its own deadline was', async () => {
@@ -131,7 +131,7 @@ describe('cybros A77: the time of a question that was passed on', () => {
   })
 })
 
-describe.each(stores)('cybros A77: handle.send answers what the child asks, on %s', (_, create) => {
+describe.each(stores)('handle.send answers what the child asks, on %s', (_, create) => {
   const world = useWorld(create)
 
   test('a root of its own', async () => {

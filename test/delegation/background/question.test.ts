@@ -20,7 +20,7 @@ function askerOf(tool = 'ask_host', name = 'asker') {
   return agent({ name, instructions: 'Ask.', model: scriptedModel(asking(tool)), tools: { ...askTools() } })
 }
 
-describe.each(stores)('cybros A77: a child asks, is parked, and goes on with the answer, on %s', (_, create) => {
+describe.each(stores)('a child asks, is parked, and goes on with the answer, on %s', (_, create) => {
   const world = useWorld(create)
 
   test('its idle host is woken by the question and answers with subagent_send', async () => {
@@ -196,7 +196,7 @@ describe('questions nobody answers', () => {
   })
 })
 
-describe("cybros A77: a person does not write into a child that is its host's", () => {
+describe("a person does not write into a child that is its host's", () => {
   const world = useWorld(memoryRows)
 
   test('it is refused', async () => {

@@ -10,8 +10,8 @@ import { brokenGraph } from '../../../src/testing/crash/aftermath.ts'
 import { localStore } from '../../support/rows.ts'
 import { data, hostOf, idIn, lastSaid, playing, spawnCall, tasksIn, workerOf } from './support.ts'
 
-describe('cybros 14.1: subagent_spawn', () => {
-  test('cybros A1 and A2: makes a child with a conversation of its own, and says so in the words of its contract', async () => {
+describe('subagent_spawn', () => {
+  test('makes a child with a conversation of its own, and says so in the words of its contract', async () => {
     const { runtime, run, task, child } = await spawned('My Agent', 'hello')
 
     const said = data(String(task?.output.content))
@@ -39,7 +39,7 @@ describe('cybros 14.1: subagent_spawn', () => {
     await runtime.close()
   })
 
-  test('cybros A3: seeds developer, user and agent messages in one turn, joined by two edges, and nothing else', async () => {
+  test('seeds developer, user and agent messages in one turn, joined by two edges, and nothing else', async () => {
     const { runtime, child } = await spawned('My Agent', 'hello')
     const store = localStore(runtime)
 
@@ -59,7 +59,7 @@ describe('cybros 14.1: subagent_spawn', () => {
   test.each([
     ['  Ünïcode--Name!! ', 'subagent:n_code_name'],
     ['!!!', 'subagent'],
-  ])('cybros A4: %j has the key %s, which is its title', async (name, key) => {
+  ])('%j has the key %s, which is its title', async (name, key) => {
     const { runtime, task, child } = await spawned(name, 'hello')
 
     expect(data(String(task?.output.content))['agent_key']).toBe(key)
@@ -68,14 +68,14 @@ describe('cybros 14.1: subagent_spawn', () => {
     await runtime.close()
   })
 
-  test('cybros A4: a title that was given wins', async () => {
+  test('a title that was given wins', async () => {
     const { runtime, child } = await spawned('x', 'hello', { title: 'Reads the logs' })
 
     expect(child?.title).toBe('Reads the logs')
     await runtime.close()
   })
 
-  test("cybros A5: the profile is the one that was asked for, else the host conversation's, else full", async () => {
+  test("the profile is the one that was asked for, else the host conversation's, else full", async () => {
     const worker = workerOf()
     const { host } = hostOf(
       (request) => {
@@ -111,7 +111,7 @@ describe('cybros 14.1: subagent_spawn', () => {
     [[0, 'abc'], 50],
     [[undefined, undefined], 50],
     [[12.5, 1001], 50],
-  ])('cybros A6: context_turns of %j is %i', (said, turns) => {
+  ])('context_turns of %j is %i', (said, turns) => {
     expect(inheritedTurns(...said)).toBe(turns)
   })
 
@@ -131,7 +131,7 @@ describe('cybros 14.1: subagent_spawn', () => {
     [{ name: 'x', prompt: 'x', context_turns: '1_000' }, 'context_turns_must_be_an_integer', { value_class: 'string' }],
     [{ name: 'x', prompt: 'x', context_turns: 0 }, 'context_turns_out_of_range', { context_turns: 0 }],
     [{ name: 'x', prompt: 'x', context_turns: 1001 }, 'context_turns_out_of_range', { context_turns: 1001 }],
-  ])('cybros A7: %j is refused with its code, and makes no child', async (input, code, details) => {
+  ])('%j is refused with its code, and makes no child', async (input, code, details) => {
     const { runtime, run, task } = await called({ name: 'subagent_spawn', input })
 
     expect(task?.output.isError).toBe(true)
@@ -145,7 +145,7 @@ describe('cybros 14.1: subagent_spawn', () => {
     await runtime.close()
   })
 
-  test('cybros A8: a child may not start one, and its words say which key it has', async () => {
+  test('a child may not start one, and its words say which key it has', async () => {
     const inner: unknown[] = []
     const offered = new Map<number, string[]>()
     const { host } = hostOf(({ messages, path, tools }) => {
@@ -183,7 +183,7 @@ describe('cybros 14.1: subagent_spawn', () => {
     ['subagent', true],
     ['subagent:x', true],
     ['subagentx', false],
-  ])('cybros A8: a conversation whose key is %s is refused: %s', async (key, isRefused) => {
+  ])('a conversation whose key is %s is refused: %s', async (key, isRefused) => {
     const worker = workerOf()
     const script: Script = (request) =>
       request.messages.at(-1)?.role === 'user' && !lastSaid(request).startsWith('[background]')
@@ -209,13 +209,13 @@ describe('cybros 14.1: subagent_spawn', () => {
     await runtime.close()
   })
 
-  test('cybros A9: outside of a run there is no conversation to start it from, and it says so', () => {
+  test('outside of a run there is no conversation to start it from, and it says so', () => {
     const { subagent_spawn } = backgroundSubagents()
 
     expect(() => subagent_spawn.execute({ name: 'x', prompt: 'x' }, undefined as never)).toThrow('missing_dag_context')
   })
 
-  test('cybros A10: an unknown property is refused before anything is looked at', async () => {
+  test('an unknown property is refused before anything is looked at', async () => {
     const { runtime, run, task } = await called(spawnCall('x', 'y', { colour: 'red' }))
 
     expect(String(task?.output.content)).toMatch(/arguments of subagent_spawn are wrong/)

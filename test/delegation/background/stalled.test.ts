@@ -7,7 +7,7 @@ import { eventsOfType } from '../../support/rows.ts'
 import { memoryRows } from '../../support/stores.ts'
 import { call, gaveIn, hostOf, idIn, playing, resultsIn, spawnCall, until } from './support.ts'
 
-describe('cybros A85: a child without progress is reported to its host, with its last activity', () => {
+describe('a child without progress is reported to its host, with its last activity', () => {
   const world = useWorld(memoryRows)
   /** Long enough that a busy machine is not taken for a silent child. */
   const engine = { sweepMs: 10, stalledMs: 250 }

@@ -37,16 +37,16 @@ describe.each<[Parameters<typeof joinStatus>[0], (string | null)[], string | und
   ['settled', ['failed', 'completed'], 'met'],
   ['settled', [], 'met'],
   ['all', [], 'met'],
-])('cybros A76: join %j over %j', (join, outcomes, status) => {
+])('join %j over %j', (join, outcomes, status) => {
   test(`is ${status ?? 'not over'}`, () => {
     expect(joinStatus(join, outcomes)).toBe(status)
   })
 })
 
-describe.each(stores)('agentscope 8.9/116: waiting for children in the background, on %s', (_, create) => {
+describe.each(stores)('waiting for children in the background, on %s', (_, create) => {
   const world = useWorld(create)
 
-  test('cybros A76: any, and the losers are cancelled', async () => {
+  test('any, and the losers are cancelled', async () => {
     const { host, model } = hostOf(
       playing(
         () => ({ calls: [spawnCall('slow', 'slow'), spawnCall('quick', 'quick'), spawnCall('bad', 'bad')] }),
@@ -69,7 +69,7 @@ describe.each(stores)('agentscope 8.9/116: waiting for children in the backgroun
     expect(model.requests.length).toBeLessThanOrEqual(4)
   })
 
-  test('cybros A76: a quorum of two, and partial failures are seen', async () => {
+  test('a quorum of two, and partial failures are seen', async () => {
     const { host } = hostOf(
       playing(
         () => ({ calls: ['quick', 'bad', 'quick', 'slow'].map((prompt, at) => spawnCall(`w${at}`, prompt)) }),
@@ -87,7 +87,7 @@ describe.each(stores)('agentscope 8.9/116: waiting for children in the backgroun
     expect(childrenOf(gave)).toMatchObject({ w0: { outcome: 'completed' }, w2: { outcome: 'completed' } })
   })
 
-  test('cybros A76: all is over as soon as one has failed; settled waits for the rest', async () => {
+  test('all is over as soon as one has failed; settled waits for the rest', async () => {
     const { host } = hostOf(
       playing(
         () => ({ calls: [spawnCall('slow', 'slower'), spawnCall('bad', 'bad')] }),
@@ -107,7 +107,7 @@ describe.each(stores)('agentscope 8.9/116: waiting for children in the backgroun
     expect(settled).toMatchObject({ status: 'met', children: [{ name: 'slow', outcome: 'completed' }] })
   })
 
-  test('cybros A71: a wait that is over goes on without the child, which goes on too', async () => {
+  test('a wait that is over goes on without the child, which goes on too', async () => {
     const slow = makeGate()
     const { host, model } = hostOf(
       playing(
@@ -135,7 +135,7 @@ describe.each(stores)('agentscope 8.9/116: waiting for children in the backgroun
     expect(model.requests).toHaveLength(4)
   })
 
-  test('cybros A65: all processes are gone while a host waits; the next one goes on when the child has ended', async () => {
+  test('all processes are gone while a host waits; the next one goes on when the child has ended', async () => {
     const slow = makeGate()
     const { host, model } = hostOf(
       playing(
@@ -190,7 +190,7 @@ describe.each(stores)('agentscope 8.9/116: waiting for children in the backgroun
     expect(lastSaid(model.requests.at(-1) ?? { messages: [] })).toContain('gated done')
   })
 
-  test('cybros A77: a message to a running child is heard after what it does; one to an idle child at once', async () => {
+  test('a message to a running child is heard after what it does; one to an idle child at once', async () => {
     const slow = makeGate()
     const heard: string[] = []
     const { host } = hostOf(
@@ -229,7 +229,7 @@ describe.each(stores)('agentscope 8.9/116: waiting for children in the backgroun
 describe('reading what a child has said', () => {
   const world = useWorld(memoryRows)
 
-  test('cybros A74: an answer of 200 kB is read whole, in pages, with how it ended', async () => {
+  test('an answer of 200 kB is read whole, in pages, with how it ended', async () => {
     const answer = Array.from({ length: 25_000 }, (_, at) => `語${at}🙂 `).join('')
     let read = ''
     const script: Script = (request) => {
@@ -262,7 +262,7 @@ describe('reading what a child has said', () => {
     })
   })
 
-  test('agentscope 8.9/112: subagent_list names them all, the newest first, with what they do', async () => {
+  test('subagent_list names them all, the newest first, with what they do', async () => {
     const slow = makeGate()
     const { host } = hostOf(
       playing(
@@ -329,7 +329,7 @@ describe('reading what a child has said', () => {
   })
 })
 
-describe('cybros A71: deadlines', () => {
+describe('deadlines', () => {
   const world = useWorld(memoryRows)
 
   test('a child may not outlive what is left to its host, and times out promptly when no process was there', async () => {

@@ -38,7 +38,7 @@ const told = ({ delegations }: RunOutcome) =>
   delegations.map(({ field, status, text, error }) => `${field} ${status} ${error?.message ?? text}`)
 
 describe('eager delegation', () => {
-  test('agently 19/121: a child starts when its item is complete, before the next one is written', async () => {
+  test('a child starts when its item is complete, before the next one is written', async () => {
     const held = heldModel()
     const runtime = openRuntime()
     const run = runtime.run(lead([], { model: held.model }), 'go')
@@ -93,7 +93,7 @@ describe('eager delegation', () => {
     expect((await run.result).status).toBe('cancelled')
   })
 
-  test('agently 19/122: cancelling ends the children, and their records say so', async () => {
+  test('cancelling ends the children, and their records say so', async () => {
     const held = heldModel()
     const slow = agent({ name: 'worker', instructions: '', input: Task, model: heldModel().model })
     const run = openRuntime().run(lead([], { model: held.model, eager: { 'tasks[*]': slow } }), 'go')
@@ -109,7 +109,7 @@ describe('eager delegation', () => {
     expect(told(outcome)).toEqual(['tasks[0] cancelled enough', 'tasks[1] cancelled enough'])
   })
 
-  test('agently 19/124: usage of the children is in the total of the plan', async () => {
+  test('usage of the children is in the total of the plan', async () => {
     const model = scriptedModel(() => ({ text: 'ok', usage: { inputTokens: 5, outputTokens: 1 } }))
     const cheap = agent({ name: 'worker', instructions: '', input: Task, model })
     const turns = [{ text: plan('a', 'b'), usage: { inputTokens: 100 } }]
@@ -244,7 +244,7 @@ describe('eager delegation', () => {
     expect(outcome.delegations.map(({ field }) => field)).toEqual(['goal', 'tasks[0]', 'tasks[0].title', 'tasks[0]'])
   })
 
-  test('agently 19/123: a child is told its item, and of its host only what its briefing says', async () => {
+  test('a child is told its item, and of its host only what its briefing says', async () => {
     const model = counting()
     const told = agent({ name: 'worker', instructions: '', input: Task, model, briefing: 'none' })
 

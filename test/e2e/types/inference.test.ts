@@ -156,7 +156,7 @@ describe('an agent infers', () => {
     })
   })
 
-  test('agently 19/91: the paths of its fields and what is there, as the model writes it', () => {
+  test('the paths of its fields and what is there, as the model writes it', () => {
     const planner = agent({
       name: 'planner',
       instructions: '',

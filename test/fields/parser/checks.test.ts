@@ -9,7 +9,7 @@ const plan = z.object({
   meta: z.record(z.string(), z.number()).optional(),
 })
 
-describe('agently 19/57: a field is checked when it is complete', () => {
+describe('a field is checked when it is complete', () => {
   test('and flagged before the rest has come', async () => {
     const parser = fieldParser({ schema: plan })
     const [, , hours] = parser

@@ -201,7 +201,7 @@ describe('strict', () => {
   })
 })
 
-describe('agently 19/49: tolerant', () => {
+describe('tolerant', () => {
   test.each(accepted.filter((text) => /^\s*[[{]/.test(text)))('takes what is JSON: %j', (text) => {
     const { state, value } = read(cutBy(text, 1))
 

@@ -93,7 +93,7 @@ const anyOptions: fc.Arbitrary<ParserOptions> = fc.constantFrom(
   { schema, strict: true },
 )
 
-describe('agently 18.2: laws of the parser', () => {
+describe('laws of the parser', () => {
   test('1 and 8: any text, cut in any way, gives the same events, value, state and notes', () => {
     check(
       fc.property(anyText, anyCut, anyOptions, (text, cut, options) => {

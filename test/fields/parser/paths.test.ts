@@ -20,7 +20,7 @@ const anyKey = fc.oneof(
 )
 const anyPath = fc.array(fc.oneof(anyKey, fc.nat(1_000)), { maxLength: 6 })
 
-describe('agently 10.4: paths', () => {
+describe('paths', () => {
   test('what is written is read back as the same place, and matches no other', () => {
     fc.assert(
       fc.property(anyPath, anyPath, (path, other) => {
@@ -111,7 +111,7 @@ describe('agently 10.4: paths', () => {
   })
 })
 
-describe('agently 19/62: missing fields', () => {
+describe('missing fields', () => {
   test.each([
     [{ a: null }, ['a'], []],
     [{ a: 1 }, ['a', 'b', 'c.d'], ['b', 'c']],
@@ -130,7 +130,7 @@ describe('agently 19/62: missing fields', () => {
   })
 })
 
-describe('agently 19/91: paths are checked by the compiler', () => {
+describe('paths are checked by the compiler', () => {
   interface Plan {
     title: string
     tasks: { name: string; 'due-date'?: string; steps: { n: number }[] }[]

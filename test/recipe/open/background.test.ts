@@ -38,7 +38,7 @@ describe.each(stores)('tasks in the background, on %s', (_, create) => {
     return { runtime, model, run: runtime.run(host, 'go') }
   }
 
-  test('aster-goose 14/67: the id comes at once, the host is reminded, and woken once with the end', async () => {
+  test('the id comes at once, the host is reminded, and woken once with the end', async () => {
     const slow = makeGate()
     const { runtime, model, run } = start(
       moving([() => ({ calls: [later('count the files')] }), () => 'working on'], async () => {
@@ -67,7 +67,7 @@ describe.each(stores)('tasks in the background, on %s', (_, create) => {
     expect(String(told?.messages.findLast(({ role }) => role === 'user')?.content)).toContain('load({ "source": ')
   })
 
-  test('aster-goose 14/68: its result is a block with task, status, duration, turns and output; it can be read again', async () => {
+  test('its result is a block with task, status, duration, turns and output; it can be read again', async () => {
     const { run } = start(
       moving(
         [
@@ -89,7 +89,7 @@ describe.each(stores)('tasks in the background, on %s', (_, create) => {
     expect(second).toBe(block)
   })
 
-  test('aster-goose 14/74: a task that failed is told as failed on every path', async () => {
+  test('a task that failed is told as failed on every path', async () => {
     const broken: Script = () => ({ error: new Error('no such host'), delayMs: 10 })
     const wait = ([first]: string[]) => calling('load', { source: idIn(first) })
     const list = () => calling('load', {})
@@ -129,7 +129,7 @@ describe.each(stores)('tasks in the background, on %s', (_, create) => {
     expect(String(told?.messages.findLast(({ role }) => role === 'user')?.content)).toMatch(/"failed".*no such host/)
   })
 
-  test('aster-goose 14/69: a look says what it is doing and takes nothing', async () => {
+  test('a look says what it is doing and takes nothing', async () => {
     const slow = makeGate()
     const { run } = start(
       moving(
@@ -155,7 +155,7 @@ describe.each(stores)('tasks in the background, on %s', (_, create) => {
     expect(loaded).toContain('## Output\n\nsaw')
   })
 
-  test('aster-goose 14/70: a task that is cancelled ends, with what it had', async () => {
+  test('a task that is cancelled ends, with what it had', async () => {
     const { run } = start(
       moving(
         [
@@ -173,7 +173,7 @@ describe.each(stores)('tasks in the background, on %s', (_, create) => {
     expect(again).toContain('**Status:** ⊘ Cancelled')
   })
 
-  test('aster-goose 14/71: when the host is cancelled, so are its children, waited for or not, and no tool starts', async () => {
+  test('when the host is cancelled, so are its children, waited for or not, and no tool starts', async () => {
     let begun = 0
     const held = makeGate()
     const act = tool({
@@ -203,7 +203,7 @@ describe.each(stores)('tasks in the background, on %s', (_, create) => {
     expect(begun).toBe(3)
   })
 
-  test('aster-goose 14/72: beyond the limit tasks wait their turn, and all of them run', async () => {
+  test('beyond the limit tasks wait their turn, and all of them run', async () => {
     let now = 0
     let most = 0
     const slow = makeGate()
@@ -224,7 +224,7 @@ describe.each(stores)('tasks in the background, on %s', (_, create) => {
     expect(world.store.linksOf(run.id).map(({ outcome }) => outcome?.status)).toEqual(names.map(() => 'completed'))
   })
 
-  test('aster-goose 14/73: after the process is gone, what ended and what was interrupted are listed from the rows, and the latter goes on', async () => {
+  test('after the process is gone, what ended and what was interrupted are listed from the rows, and the latter goes on', async () => {
     const first: Script = (request) => (userOf(request) === 'quick' ? 'quick as that' : { text: 'x', delayMs: 60_000 })
     const thinking = moving(
       [() => ({ calls: [later('quick'), later('slow')] }), () => ({ text: 'x', delayMs: 60_000 })] as never,
@@ -257,7 +257,7 @@ describe.each(stores)('tasks in the background, on %s', (_, create) => {
     expect(heard).toContain('quick as that')
   })
 
-  test('aster-goose 14/75: a result that nobody read expires: it is no longer listed, and a stone stands for it', async () => {
+  test('a result that nobody read expires: it is no longer listed, and a stone stands for it', async () => {
     const script = moving(
       [
         () => ({ calls: [later('old')] }),
@@ -303,7 +303,7 @@ describe('what needs no store of its own', () => {
     delete process.env['GOOSE_COMPLETED_TASK_TTL_SECS']
   })
 
-  test('aster-goose 14/69: a wait of five minutes leaves the task alone', async () => {
+  test('a wait of five minutes leaves the task alone', async () => {
     const clock = fakeClock()
     const slow = makeGate()
     const model = scriptedModel(
@@ -336,7 +336,7 @@ describe('what needs no store of its own', () => {
     ['00000000-0000-7000-8000-000000000000', "Error: Task '00000000-0000-7000-8000-000000000000' not found."],
     ['20260101_1', "Error: Task '20260101_1' not found."],
     ['nobody', "Error: Source 'nobody' not found. Use load() to see available sources."],
-  ])('aster-goose 14/68, I9: load(%s)', async (source, message) => {
+  ])('I9: load(%s)', async (source, message) => {
     const model = scriptedModel((request) => lastResult(request) ?? calling('load', { source }))
     await using runtime = createRuntime()
     expect((await runtime.run(hostOf({ model, options: { surfaces } }), 'go').result).text).toBe(message)
@@ -362,7 +362,7 @@ describe('what needs no store of its own', () => {
   test.each([
     ['600', 600_000],
     ['soon', 86_400_000],
-  ])('aster-goose 14/75: the environment says how long results are kept: %s', async (said, keepMs) => {
+  ])('the environment says how long results are kept: %s', async (said, keepMs) => {
     process.env['GOOSE_COMPLETED_TASK_TTL_SECS'] = said
     await using runtime = createRuntime()
     const model = scriptedModel(moving([() => ({ calls: [later('x')] })], () => 'ok'))
@@ -374,7 +374,7 @@ describe('what needs no store of its own', () => {
     expect(() => openSubagents({ keepMs: 0 })).toThrow('openSubagents(): keepMs must be a number above 0, not 0.')
   })
 
-  test('aster-goose 14/72: the environment says the limit', () => {
+  test('the environment says the limit', () => {
     process.env['GOOSE_MAX_BACKGROUND_TASKS'] = '2'
     const host = agent({ name: 'h', instructions: '', tools: { ...openSubagents({ surfaces }) } })
     expect(host.tools.has('delegate')).toBe(true)

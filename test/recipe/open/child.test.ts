@@ -21,7 +21,7 @@ import {
 const named = (text: string) => tool({ description: text, input: { type: 'object' }, execute: () => text })
 
 describe('what a child is told', () => {
-  test('aster-goose 14/48: turns, id, instructions, tools and their number', async () => {
+  test('turns, id, instructions, tools and their number', async () => {
     const cwd = folderWith({ 'a.yaml': 'title: T\ndescription: D\ninstructions: You count files.\n' })
     const model = delegating([subagent({ subrecipe: 'a', settings: { max_turns: 7 } })])
     const tools = { search: named('s'), read: named('r') }
@@ -42,7 +42,7 @@ describe('what a child is told', () => {
     expect(userOf(request ?? { messages: [] })).toBe('Begin.')
   })
 
-  test('aster-goose 14/43: the prompt of a recipe, a blank line, what the call adds', async () => {
+  test('the prompt of a recipe, a blank line, what the call adds', async () => {
     const cwd = folderWith({ 'a.yaml': 'title: T\ndescription: D\nprompt: "Count files."\n' })
     const model = delegating([
       subagent({ subrecipe: 'a', instructions: 'Only in src.' }),
@@ -55,7 +55,7 @@ describe('what a child is told', () => {
     expect(childRequests(model).map(userOf).sort()).toEqual(['A task.', 'Count files.', 'Count files.\n\nOnly in src.'])
   })
 
-  test('aster-goose 14/49: images come after the text, in order', async () => {
+  test('images come after the text, in order', async () => {
     const images = [
       { data: 'aGk=', mime_type: 'image/png' },
       { data: 'aG8=', mime_type: 'image/jpeg' },
@@ -74,7 +74,7 @@ describe('what a child is told', () => {
   })
 })
 
-describe('aster-goose 14/50: which tools a child has', () => {
+describe('which tools a child has', () => {
   const groups = {
     web: { description: 'Web', active: true, tools: { fetch: named('f') } },
     code: { description: 'Code', active: true, tools: { lint: named('l') } },
@@ -109,7 +109,7 @@ describe('aster-goose 14/50: which tools a child has', () => {
   })
 })
 
-describe('aster-goose 14/45: extensions of a sub-recipe are its own', () => {
+describe('extensions of a sub-recipe are its own', () => {
   const cwd = () =>
     folderWith({
       'none.yaml': 'title: T\ndescription: D\nprompt: Go\nextensions: []\n',
@@ -127,7 +127,7 @@ describe('aster-goose 14/45: extensions of a sub-recipe are its own', () => {
   })
 })
 
-describe('aster-goose 14/52 to 55: which model', () => {
+describe('which model', () => {
   const models = () => ({
     'a/one': scriptedModel(() => 'a/one', 'a/one'),
     'a/two': scriptedModel(() => 'a/two', 'a/two'),
@@ -169,12 +169,12 @@ describe('aster-goose 14/52 to 55: which model', () => {
     [{}, 'settings: { goose_model: a/two }', { settings: { model: 'b/one' } }, 'a/two'],
     [{}, 'settings: { temperature: 0.1 }', { settings: { model: 'b/one' } }, 'b/one'],
     [{}, 'settings: { temperature: 0.1 }', {}, 'host model'],
-  ])('aster-goose 14/53: call %j, then file %s, then config %j', async (settings, file, options, expected) => {
+  ])('call %j, then file %s, then config %j', async (settings, file, options, expected) => {
     expect(await run(settings, { file, options })).toBe(expected)
   })
 })
 
-describe('aster-goose 14/53, 57: temperature and turns', () => {
+describe('temperature and turns', () => {
   const names = ['GOOSE_SUBAGENT_MAX_TURNS', 'ASTER_SUBAGENT_MAX_TURNS', 'GOOSE_SUBAGENT_MODEL'] as const
   afterEach(() => {
     for (const name of names) delete process.env[name]
@@ -236,7 +236,7 @@ describe('how a child ends', () => {
     return { text: outcome.text, task, model, status: localStore(runtime).linksOf(run.id)[0]?.outcome?.status }
   }
 
-  test('aster-goose 14/56: at its limit of turns it sums up once, without tools, and the result says so', async () => {
+  test('at its limit of turns it sums up once, without tools, and the result says so', async () => {
     const look = tool({
       description: 'x',
       input: { type: 'object' },
@@ -255,7 +255,7 @@ describe('how a child ends', () => {
     expect(childRequests(model)).toHaveLength(4)
   })
 
-  test('aster-goose 14/58: an error of the provider is an error, with its reason', async () => {
+  test('an error of the provider is an error, with its reason', async () => {
     const { text, status, task } = await start(() => ({ error: new Error('quota is used up') }))
 
     expect(status).toBe('failed')
@@ -264,14 +264,14 @@ describe('how a child ends', () => {
     expect(task?.output).toMatchObject({ isError: true, metadata: { outcome: { status: 'failed' } } })
   })
 
-  test('aster-goose 14/59: a child that says nothing did not succeed', async () => {
+  test('a child that says nothing did not succeed', async () => {
     const { text, status } = await start(() => '')
 
     expect(status).toBe('failed')
     expect(text).toContain('Failed to execute task: The model gave no answer')
   })
 
-  test('aster-goose 14/60: the last message, or all that was said and found', async () => {
+  test('the last message, or all that was said and found', async () => {
     const child: Parameters<typeof delegating>[1] = (request) =>
       lastResult(request) === undefined ? { ...calling('look'), text: 'I look.' } : 'I saw.'
     const tools = { look: named('a tree') }
@@ -282,7 +282,7 @@ describe('how a child ends', () => {
     expect(systemOf(childRequests(full.model)[0] ?? { messages: [] })).not.toContain('# Your last message')
   })
 
-  test('aster-goose 14/60: beyond what a model is shown it is kept, with how to read on', async () => {
+  test('beyond what a model is shown it is kept, with how to read on', async () => {
     const model = delegating([subagent({ instructions: 'x', summary: false })], () => 'long '.repeat(40_000))
     await using runtime = createRuntime()
     const { text } = await runtime.run(hostOf({ model }), 'go').result
@@ -291,7 +291,7 @@ describe('how a child ends', () => {
     expect(text).toContain('read_result')
   })
 
-  test('aster-goose 14/64: a child that takes too long ends with what it has', async () => {
+  test('a child that takes too long ends with what it has', async () => {
     const model = delegating([subagent({ instructions: 'x' })], () => ({ text: 'late', delayMs: 60_000 }))
     await using runtime = createRuntime({ engine: { graceMs: 50 } })
     const { text } = await runtime.run(hostOf({ model, options: { timeoutMs: 60 } }), 'go').result
@@ -299,7 +299,7 @@ describe('how a child ends', () => {
     expect(text).toContain('[timed_out]')
   })
 
-  test('aster-goose 14/65: as many at once as the limit says; the others wait, and all results come', async () => {
+  test('as many at once as the limit says; the others wait, and all results come', async () => {
     let now = 0
     let most = 0
     const names = ['a', 'b', 'c', 'd', 'e']
@@ -321,7 +321,7 @@ describe('how a child ends', () => {
     expect(text.split('\n---\n')).toEqual(names.map((name) => `did ${name}`))
   })
 
-  test('aster-goose 14/66: one of three fails, and three results come back in order', async () => {
+  test('one of three fails, and three results come back in order', async () => {
     const model = delegating(
       ['a', 'b', 'c'].map((instructions) => subagent({ instructions })),
       (request) => (userOf(request) === 'b' ? { error: new Error('broken') } : `did ${String(userOf(request))}`),
@@ -334,7 +334,7 @@ describe('how a child ends', () => {
     expect(results[1]).toContain('broken')
   })
 
-  test('aster-goose 14/89: what two children do at the same time is told apart', async () => {
+  test('what two children do at the same time is told apart', async () => {
     const child: Parameters<typeof delegating>[1] = (request) =>
       resultsIn(request).length === 0 ? calling('look', { who: String(userOf(request)) }) : 'ok'
     const model = delegating([subagent({ instructions: 'a' }), subagent({ instructions: 'b' })], child)
@@ -353,7 +353,7 @@ describe('how a child ends', () => {
 })
 
 describe('sub-recipes', () => {
-  test('aster-goose 14/41: what the call says wins over values, unless they are locked, and that is told', async () => {
+  test('what the call says wins over values, unless they are locked, and that is told', async () => {
     const cwd = folderWith({ 'two.yaml': TWO_PARAMETERS })
     const values = { first: '1', second: '2' }
     const call = (subrecipe: string) => subagent({ subrecipe, parameters: { second: 'mine' } })
@@ -383,7 +383,7 @@ describe('sub-recipes', () => {
     expect(text).toBe('done\n\n[There is no parameter "thrid": your value was not used.]')
   })
 
-  test('aster-goose 14/44: its model, temperature and turns are those of the child; what the call says beats them', async () => {
+  test('its model, temperature and turns are those of the child; what the call says beats them', async () => {
     const settings = 'settings: { goose_provider: a, goose_model: two, temperature: 0.2, max_turns: 4 }'
     const cwd = folderWith({ 'r.yaml': `title: T\ndescription: D\nprompt: Go\n${settings}\n` })
     const call = { model: 'b/one', temperature: 0.7, max_turns: 2 }
@@ -437,7 +437,7 @@ describe('sub-recipes', () => {
     }
   })
 
-  test('aster-goose 14/46: calls of what is sequential never overlap and keep their order; others do', async () => {
+  test('calls of what is sequential never overlap and keep their order; others do', async () => {
     const cwd = folderWith({
       'a.yaml':
         'title: T\ndescription: D\nprompt: "{{ n }}"\nparameters: [{ key: n, input_type: string, requirement: required, description: n }]\n',

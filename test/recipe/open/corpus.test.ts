@@ -11,7 +11,7 @@ import { calling, childRequests, lastResult, resultsIn, shownTool, userOf } from
 const recipes = path.join(corpus, 'goose/documentation/src/pages/recipes/data/recipes')
 const EVERYTHING = ['tool:*', 'agent:*', 'model:*', 'file.*:**', 'exec:*', 'net:*']
 
-describe('aster-goose 14/47: recipes of other people, end to end on a scripted model', () => {
+describe('recipes of other people, end to end on a scripted model', () => {
   beforeEach(skipWithoutCorpus)
 
   test('project_analyzer_parallel: both children are at work at the same time, with real programs, and write their files', async () => {
@@ -65,7 +65,7 @@ describe('aster-goose 14/47: recipes of other people, end to end on a scripted m
   test.each([
     ['technical-debt-tracker.yaml', 5],
     ['rpi-research.yaml', 3],
-  ])('aster-goose 14/42, 47: %s and its %i sub-recipes, each with its values in place', async (name, count) => {
+  ])('%s and its %i sub-recipes, each with its values in place', async (name, count) => {
     const cwd = folderWith()
     const names: string[] = []
     const model = scriptedModel((request) => {

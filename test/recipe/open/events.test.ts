@@ -21,7 +21,7 @@ const lookThenSay: Script = (request) =>
     : { chunks: ['one\ntw', 'o\nthree'], usage: { inputTokens: 3, outputTokens: 2 } }
 
 describe('what is told of subagents while they work', () => {
-  test('aster-goose 14/90: everything from being made to the end, with the ids of the child', async () => {
+  test('everything from being made to the end, with the ids of the child', async () => {
     const events = await eventsOf([subagent({ instructions: 'a' })], lookThenSay)
     const start = events.find(({ type }) => type === 'delegation-start')
     const { childRunId, childConversationId } = start as Extract<RunEvent, { type: 'delegation-start' }>
@@ -41,13 +41,13 @@ describe('what is told of subagents while they work', () => {
   test.each<[string, Script, string]>([
     ['failed', () => ({ error: new Error('broken') }), 'failed'],
     ['at its limit', () => calling('developer__look'), 'max_turns'],
-  ])('aster-goose 14/90: one that ended %s is told so', async (_, child, status) => {
+  ])('one that ended %s is told so', async (_, child, status) => {
     const events = await eventsOf([subagent({ instructions: 'a', settings: { max_turns: 1 } })], child)
 
     expect(events.filter(({ type }) => type === 'delegation-end')).toMatchObject([{ status }])
   })
 
-  test('aster-goose 14/89: each call of a child is a notification with its id; what its host calls is none', async () => {
+  test('each call of a child is a notification with its id; what its host calls is none', async () => {
     const events = await eventsOf([subagent({ instructions: 'a' }), subagent({ instructions: 'b' })], lookThenSay)
     const notices = events.flatMap((event) => subagentNotice(event) ?? [])
     const ids = events.flatMap((event) => (event.type === 'delegation-start' ? [event.childConversationId] : []))
@@ -72,14 +72,14 @@ describe('what is told of subagents while they work', () => {
     ['20260204_16', 'todo', '[subagent:16] todo'],
     ['20260204_16', 'srv__a__b', '[subagent:16] a__b | srv'],
     ['01a1df2c-12e2-76db-b845-ab3b000d22a2', 'developer__shell', '[subagent:000d22a2] shell | developer'],
-  ])('aster-goose 14/91: the line of %s calling %s is %s', (subagent_id, name, line) => {
+  ])('the line of %s calling %s is %s', (subagent_id, name, line) => {
     const data = { type: 'subagent_tool_request', subagent_id, tool_call: { name, arguments: {} } } as const
 
     expect(subagentLine({ level: 'info', logger: '', data })).toBe(line)
   })
 })
 
-describe('aster-goose 14/90: a dashboard of tasks', () => {
+describe('a dashboard of tasks', () => {
   const boardOf = (events: readonly RunEvent[]): TaskEvent[] => {
     const board = new TaskBoard()
     return events.flatMap((event) => board.tell(event))

@@ -19,7 +19,7 @@ import {
 
 const named = (text: string) => tool({ description: text, input: { type: 'object' }, execute: () => text })
 
-describe('aster-goose 14/84: the session of a child', () => {
+describe('the session of a child', () => {
   test('is a sub_agent of its host, with the call that made it, its name, folder and transcript', async () => {
     const cwd = folderWith()
     const model = delegating([subagent({ instructions: 'Count   the\nfiles.' })])
@@ -61,7 +61,7 @@ describe('aster-goose 14/84: the session of a child', () => {
   })
 })
 
-describe('aster-goose 14/85: children of children', () => {
+describe('children of children', () => {
   const deep = (depth: number) =>
     scriptedModel((request) => {
       const result = lastResult(request)
@@ -175,7 +175,7 @@ describe('I1: a child in words may do no more than its host passes on', () => {
     expect(dear.requests).toEqual([])
   })
 
-  test('aster-goose 14/88: what children use counts once for the run above them; a budget that is used up starts none', async () => {
+  test('what children use counts once for the run above them; a budget that is used up starts none', async () => {
     const usage = { inputTokens: 100, outputTokens: 10 }
     const model = delegating([subagent({ instructions: 'a' }), subagent({ instructions: 'b' })], () => ({
       text: 'ok',
@@ -197,7 +197,7 @@ describe('I1: a child in words may do no more than its host passes on', () => {
     expect(text).toContain('this run has started 1 subagents, its limit')
   })
 
-  test('aster-goose 14/83: tools that a definition allows or denies are enforced in the child', async () => {
+  test('tools that a definition allows or denies are enforced in the child', async () => {
     const cwd = folderWith({
       'narrow.md': '---\nname: narrow\ndescription: D\ntools: look\ndisallowedTools: peek\n---\nYou look.\n',
     })
@@ -218,7 +218,7 @@ describe('I1: a child in words may do no more than its host passes on', () => {
   })
 })
 
-describe('aster-goose 14/51: an extension that does not start', () => {
+describe('an extension that does not start', () => {
   const missing = (required: boolean) => mcpServer({ command: '/no/such/program', required })
   const start = async (required: boolean) => {
     const model = delegating([subagent({ instructions: 'x' })])
@@ -253,7 +253,7 @@ describe('aster-goose 14/51: an extension that does not start', () => {
     expect(refused.status).not.toBe('completed')
   })
 
-  test('aster-goose 14/50: a server of the host is chosen by its name', async () => {
+  test('a server of the host is chosen by its name', async () => {
     const model = delegating([
       subagent({ instructions: 'x', extensions: [] }),
       subagent({ instructions: 'y', extensions: ['gone'] }),
@@ -274,7 +274,7 @@ describe('aster-goose 14/51: an extension that does not start', () => {
   })
 })
 
-describe('aster-goose 14/99 to 101: sources that were found', () => {
+describe('sources that were found', () => {
   const project = () =>
     folderWith({
       '.agents/agents/reviewer.md': '---\nname: reviewer\ndescription: Reviews code.\n---\nYou review.\n',
@@ -329,7 +329,7 @@ describe('aster-goose 14/99 to 101: sources that were found', () => {
     expect(userOf(child ?? { messages: [] })).toBe(asked)
   })
 
-  test('aster-goose 14/100: an unknown source names what is near', async () => {
+  test('an unknown source names what is near', async () => {
     expect((await start({ name: 'delegate', input: { source: 'reviewer-two' } })).text).toBe(
       "Error: Source 'reviewer-two' not found. Did you mean: reviewer?",
     )

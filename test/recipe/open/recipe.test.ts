@@ -50,7 +50,7 @@ describe('a recipe runs', () => {
     expect(model.requests[0]?.tools.map(({ name }) => name)).toEqual(['subagent'])
   })
 
-  test('aster-goose 14/48: without a prompt it begins; what is said to it instead is what it is asked', async () => {
+  test('without a prompt it begins; what is said to it instead is what it is asked', async () => {
     const file = recipe('instructions: You work.\n')
     const { model } = await runRecipe(file, ['ok'])
     expect(userOf(model.requests[0] ?? { messages: [] })).toBe('Begin.')
@@ -82,7 +82,7 @@ describe('a recipe runs', () => {
     expect(none.model.requests[0]?.tools.map(({ name }) => name)).toEqual(['subagent'])
   })
 
-  test('aster-goose 14/103: it may delegate whatever extensions it lists, unless it is told not to', async () => {
+  test('it may delegate whatever extensions it lists, unless it is told not to', async () => {
     const file = recipe('prompt: Go\nextensions: [{ type: builtin, name: todo }]\n')
 
     const { model } = await runRecipe(file, ['ok'])
@@ -91,7 +91,7 @@ describe('a recipe runs', () => {
     expect(alone.model.requests[0]?.tools.map(({ name }) => name)).not.toContain('subagent')
   })
 
-  test('aster-goose 14/101: an agent file is an agent with its model, tools and limits', async () => {
+  test('an agent file is an agent with its model, tools and limits', async () => {
     const folder = folderWith({
       '.claude/agents/reviewer.md':
         '---\nname: reviewer\ndescription: Reviews.\nmodel: own/b\nmaxTurns: 4\n---\nYou review code.\n',
@@ -142,7 +142,7 @@ describe('a recipe runs', () => {
   })
 })
 
-describe('aster-goose 14/61: a response schema is asked for by a tool', () => {
+describe('a response schema is asked for by a tool', () => {
   const file = () =>
     recipe(
       'instructions: You count.\nprompt: Count.\nresponse:\n  json_schema:\n    type: object\n    properties: { count: { type: number }, names: { type: array, items: { type: string } } }\n    required: [count]\n',
@@ -173,7 +173,7 @@ describe('aster-goose 14/61: a response schema is asked for by a tool', () => {
     })
   })
 
-  test('aster-goose 14/62: a model that answers in words is reminded, as often as it has turns; then it is max_turns', async () => {
+  test('a model that answers in words is reminded, as often as it has turns; then it is max_turns', async () => {
     const { outcome, model } = await runRecipe(file(), () => 'There are three.', { budget: { modelCalls: 3 } })
 
     expect(outcome).toMatchObject({ status: 'max_turns', output: null })
@@ -206,7 +206,7 @@ describe('aster-goose 14/61: a response schema is asked for by a tool', () => {
     expect(outcome).toMatchObject({ status: 'completed', output: ['a', 'b'], text: '["a","b"]' })
   })
 
-  test('aster-goose 14/61: a child gives it as one line of JSON whatever summary says, and as data', async () => {
+  test('a child gives it as one line of JSON whatever summary says, and as data', async () => {
     const sub = path.basename(file())
     const folder = folderWith({
       'main.yaml': `title: T\ndescription: D\nprompt: Go\nsub_recipes: [{ name: counter, path: counter.yaml }]\n`,
@@ -224,12 +224,12 @@ describe('aster-goose 14/61: a response schema is asked for by a tool', () => {
     expect(task?.output).toMatchObject({ value: { count: 7 }, metadata: { outcome: { output: { count: 7 } } } })
   })
 
-  test.each(['{}', 'true', '[]'])('aster-goose 14/62: the schema %s is refused when it is read', async (schema) => {
+  test.each(['{}', 'true', '[]'])('the schema %s is refused when it is read', async (schema) => {
     await expect(recipeAgent(recipe(`prompt: x\nresponse: { json_schema: ${schema} }\n`))).rejects.toThrow(/schema/)
   })
 })
 
-describe('aster-goose 14/63: checks decide whether an answer is one', () => {
+describe('checks decide whether an answer is one', () => {
   const COUNT = 'printf x >> tries; '
 
   test('a recipe that fails twice and then passes: begun again each time, on_failure in between, in the folder of the session', async () => {
@@ -543,7 +543,7 @@ async function childOf(store: LocalStore, runId: string): Promise<string> {
   }
 }
 
-describe('aster-goose 14/86, 87: modes', () => {
+describe('modes', () => {
   const file = () => recipe('prompt: Go\nextensions: [{ type: builtin, name: todo }]\n')
 
   test('chat has no tools; approve asks for each, also for those of a child', async () => {
@@ -598,15 +598,12 @@ describe('aster-goose 14/86, 87: modes', () => {
     ['a gemini model', {}, 'google/gemini-3-pro', false],
     ['a model with gemini inside', {}, 'own/not-gemini', true],
     ['no extension', { bare: true }, 'own/model', false],
-  ])(
-    'aster-goose 14/87: compat aster, %s',
-    async (_, { bare = false, ...options }: { bare?: boolean; mode?: 'auto' }, id, isOffered) => {
-      const model = scriptedModel(['ok'], id)
-      await using runtime = createRuntime({ model })
-      const source = bare ? recipe('prompt: Go\nextensions: []\n') : file()
-      await runtime.run(await recipeAgent(source, { ...options, subagents: { compat: 'aster' } })).result
+  ])('compat aster, %s', async (_, { bare = false, ...options }: { bare?: boolean; mode?: 'auto' }, id, isOffered) => {
+    const model = scriptedModel(['ok'], id)
+    await using runtime = createRuntime({ model })
+    const source = bare ? recipe('prompt: Go\nextensions: []\n') : file()
+    await runtime.run(await recipeAgent(source, { ...options, subagents: { compat: 'aster' } })).result
 
-      expect(model.requests[0]?.tools.some(({ name }) => name === 'subagent')).toBe(isOffered)
-    },
-  )
+    expect(model.requests[0]?.tools.some(({ name }) => name === 'subagent')).toBe(isOffered)
+  })
 })

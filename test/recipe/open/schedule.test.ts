@@ -18,7 +18,7 @@ async function run(tasks: readonly ScheduledTask[], script: Script, options = {}
 const task = (id: string, more: Partial<ScheduledTask> = {}): ScheduledTask => ({ id, prompt: id, ...more })
 const passing = () => ({ error: Object.assign(new Error('busy'), { isRetryable: false }) })
 
-describe('aster-goose 14/76 to 83: tasks with dependencies, priorities, tries and limits', () => {
+describe('tasks with dependencies, priorities, tries and limits', () => {
   test('76: twelve tasks, five at a time, the urgent first; all of them run', async () => {
     let now = 0
     let most = 0

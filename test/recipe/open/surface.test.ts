@@ -27,7 +27,7 @@ async function descriptionWith(options: OpenOptions): Promise<string> {
 }
 
 describe('the tool as a model is shown it', () => {
-  test('aster-goose 14/1: without sub-recipes', async () => {
+  test('without sub-recipes', async () => {
     const model = scriptedModel(['done'])
     await using runtime = createRuntime()
     await runtime.run(hostOf({ model }), 'go').result
@@ -41,7 +41,7 @@ describe('the tool as a model is shown it', () => {
     expect(shown?.inputSchema['required']).toBeUndefined()
   })
 
-  test('aster-goose 14/2: the parameters of a sub-recipe are named, those that are preset are not', async () => {
+  test('the parameters of a sub-recipe are named, those that are preset are not', async () => {
     const cwd = folderWith({ 'two.yaml': TWO_PARAMETERS })
 
     const plain = await descriptionWith({ cwd, subRecipes: { two: 'two.yaml' } })
@@ -51,7 +51,7 @@ describe('the tool as a model is shown it', () => {
     expect(preset.split('(params:')[1]).not.toContain('second')
   })
 
-  test('aster-goose 14/2: what has a default or is asked of a person is optional', async () => {
+  test('what has a default or is asked of a person is optional', async () => {
     const text = TWO_PARAMETERS.replace(
       'requirement: required, description: one',
       'requirement: user_prompt, description: one',
@@ -63,7 +63,7 @@ describe('the tool as a model is shown it', () => {
     )
   })
 
-  test('aster-goose 14/3: only what is sequential says so', async () => {
+  test('only what is sequential says so', async () => {
     const cwd = folderWith({ 'a.yaml': TWO_PARAMETERS })
     const subRecipes = { a: { path: 'a.yaml', sequentialWhenRepeated: true, description: 'Own words' }, b: 'a.yaml' }
 
@@ -72,14 +72,14 @@ describe('the tool as a model is shown it', () => {
     expect(lines[1]).toMatch(/^• b - Does a thing \(params:/)
   })
 
-  test('aster-goose 14/4: a sub-recipe that cannot be read has no parameters, and harms nothing', async () => {
+  test('a sub-recipe that cannot be read has no parameters, and harms nothing', async () => {
     const cwd = folderWith({ 'broken.yaml': 'title: [', 'none.yaml': 'just text' })
 
     const text = await descriptionWith({ cwd, subRecipes: { broken: 'broken.yaml', none: 'none.yaml' } })
     expect(text).toContain('• broken - No description\n• none - No description')
   })
 
-  test('aster-goose 14/102: a file that is edited is told of anew, and run anew', async () => {
+  test('a file that is edited is told of anew, and run anew', async () => {
     const { writeFileSync } = await import('node:fs')
     const cwd = folderWith({ 'a.yaml': 'title: T\ndescription: Before\nprompt: Before\n' })
     const model = delegating([subagent({ subrecipe: 'a' })])
@@ -145,7 +145,7 @@ describe('what is refused starts nothing and costs no model call', () => {
       { instructions: 'x', settings: { provider: 'acme' } },
       "Failed to create provider 'acme': there is no provider of this name.",
     ],
-  ])('aster-goose 14/5, 9, 49, 52: %s', async (_, input, message) => {
+  ])('%s', async (_, input, message) => {
     const { text, children, task, model } = await resultOf(subagent(input))
 
     expect(text.startsWith(message), text).toBe(true)
@@ -153,13 +153,13 @@ describe('what is refused starts nothing and costs no model call', () => {
     expect(task?.output).toMatchObject({ isError: true, metadata: { error: { code: 'INVALID_PARAMS' } } })
   })
 
-  test('aster-goose 14/5: unknown keys and null are taken', async () => {
+  test('unknown keys and null are taken', async () => {
     const { text, children } = await resultOf(subagent({ instructions: 'x', subrecipe: null, whatever: 1 }))
 
     expect([text, children]).toEqual(['done', 1])
   })
 
-  test('aster-goose 14/8: an unknown name is told with those there are, in order, and what is near', async () => {
+  test('an unknown name is told with those there are, in order, and what is near', async () => {
     const cwd = folderWith({ 'a.yaml': TWO_PARAMETERS })
     const subRecipes = { zeta: 'a.yaml', deploy: 'a.yaml' }
 
@@ -170,7 +170,7 @@ describe('what is refused starts nothing and costs no model call', () => {
     expect(none.text).toBe("Unknown subrecipe 'x'. Available: none.")
   })
 
-  test('aster-goose 14/28: what cannot be built is told: missing values, a broken file, one that is gone', async () => {
+  test('what cannot be built is told: missing values, a broken file, one that is gone', async () => {
     const { rmSync } = await import('node:fs')
     const cwd = folderWith({ 'two.yaml': TWO_PARAMETERS, 'broken.yaml': 'title: [', 'gone.yaml': TWO_PARAMETERS })
     const options = { cwd, subRecipes: { two: 'two.yaml', broken: 'broken.yaml', gone: 'gone.yaml' } }
@@ -187,7 +187,7 @@ describe('what is refused starts nothing and costs no model call', () => {
   })
 })
 
-describe('aster-goose 14/6: the aliases do the same', () => {
+describe('the aliases do the same', () => {
   const surfaces = ['subagent', 'delegate', 'Agent'] as const
 
   test.each([
@@ -222,7 +222,7 @@ describe('aster-goose 14/6: the aliases do the same', () => {
     })
   })
 
-  test('aster-goose 14/7: Agent with an unknown type runs with the hint; its result is JSON with real numbers', async () => {
+  test('Agent with an unknown type runs with the hint; its result is JSON with real numbers', async () => {
     const call = { name: 'Agent', input: { description: 'Look', prompt: 'Look at it', subagent_type: 'explorer' } }
     const { text, model } = await resultOf(call, { surfaces })
 
@@ -258,7 +258,7 @@ describe('aster-goose 14/6: the aliases do the same', () => {
     [{ description: 'x', prompt: 'y', isolation: 'worktree' }, 'isolation is not supported in the current runtime'],
     [{ description: 'x', prompt: 'y', team_name: 't' }, 'team_name is not supported in the current runtime'],
     [{ description: 'x', prompt: 'y', mode: 'plan' }, 'mode is not supported in the current runtime'],
-  ])('aster-goose 14/7: Agent %j', async (input, message) => {
+  ])('Agent %j', async (input, message) => {
     expect((await resultOf({ name: 'Agent', input }, { surfaces })).text).toBe(message)
   })
 
@@ -268,7 +268,7 @@ describe('aster-goose 14/6: the aliases do the same', () => {
     [{ instructions: 'x', max_turns: 0 }, "Error: 'max_turns' must be at least 1"],
     [{ instructions: 'x', max_turns: 5e9 }, 'Error: max_turns must be between 1 and 4294967295 (got 5000000000)'],
     [{ source: 'nobody' }, "Error: Source 'nobody' not found."],
-  ])('aster-goose 14/10: delegate %j', async (input, message) => {
+  ])('delegate %j', async (input, message) => {
     expect((await resultOf({ name: 'delegate', input }, { surfaces })).text).toBe(message)
   })
 

@@ -428,7 +428,7 @@ describe('I2: a secret is decided with the start that it is for', () => {
   })
 })
 
-test('agently 19/87: a tool that changed since it was allowed for the conversation is asked for again', async () => {
+test('a tool that changed since it was allowed for the conversation is asked for again', async () => {
   const file = path.join(tempFolder(), 'changed')
   const grant = { ...MAY_START, ask: ['tool:odd__act'] }
   const calls = [1, 2, 3].map(() => ['odd__act', {}] as [string, unknown])

@@ -56,7 +56,7 @@ describe('I10: a server that does not start', () => {
     expect(JSON.stringify(failed.outcome)).not.toContain('hunter2')
   })
 
-  test('aster-goose 14/51: one that is not required is told of, and the run goes on', async () => {
+  test('one that is not required is told of, and the run goes on', async () => {
     const { who, model } = caller({ odd: oddServer('silent', { required: false, startTimeoutMs: 300 }) }, [])
     const run = openRuntime().run(who, 'go')
     const events = await eventsOf(run)

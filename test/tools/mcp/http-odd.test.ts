@@ -7,7 +7,7 @@ import { caller, freePort, listen, MAY_START } from './support.ts'
 const named = (variable: string) => `$${'{'}${variable}}`
 
 describe('variables in headers and address', () => {
-  test('aster-goose 3.2: come from its own env and envKeys', async () => {
+  test('come from its own env and envKeys', async () => {
     const { url, seen } = await listen((_request, response) => response.writeHead(500).end('no'))
     const source = mcpServer({
       url: url.replace('/mcp', `/${named('WHERE')}`),

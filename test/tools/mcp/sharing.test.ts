@@ -39,7 +39,7 @@ describe('who shares a server, and when it ends', () => {
     return { host, seen }
   }
 
-  test('aster-goose 15, agently 19/87: a run and its children use one process, which ends with the run', async () => {
+  test('a run and its children use one process, which ends with the run', async () => {
     const word = mark()
     const { host, seen } = family('run', word)
     const outcome = await openRuntime().run(host, 'go').result

@@ -24,7 +24,7 @@ describe('a server over its standard input and output', () => {
     expect(model.requests[0]?.messages[0]?.content).toMatch(/as their server says:\n# Everything Server/)
   })
 
-  test('agently 19/87: pictures, structured content, resources and prompts are shown to the model', async () => {
+  test('pictures, structured content, resources and prompts are shown to the model', async () => {
     const { who, model } = caller({ all: everything() }, [
       ['all__get-tiny-image', {}],
       ['all__get-structured-content', { location: 'Chicago' }],
@@ -80,7 +80,7 @@ describe('a server over its standard input and output', () => {
     expect(performance.now() - since).toBeLessThan(10_000)
   })
 
-  test('aster-goose 3.2: only the tools that are named are there', async () => {
+  test('only the tools that are named are there', async () => {
     const { who, model } = caller({ all: everything({ availableTools: ['echo', 'nothing'] }) }, [])
     const events = await eventsOf(openRuntime().run(who, 'go'))
 
@@ -141,7 +141,7 @@ describe('a server over its standard input and output', () => {
   })
 })
 
-test('agently 19/87: tools of two servers with one name stand beside each other, and beside tools of the agent', async () => {
+test('tools of two servers with one name stand beside each other, and beside tools of the agent', async () => {
   const folder = tempFolder()
   writeFileSync(path.join(folder, 'a.txt'), 'a')
   const files = () => mcpServer({ command: 'node', args: [serverFile('filesystem'), folder] })

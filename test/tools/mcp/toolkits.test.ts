@@ -104,7 +104,7 @@ describe('memory', () => {
   })
 })
 
-test('aster-goose 14/98: skills are listed, loaded with arguments, and their files read', async () => {
+test('skills are listed, loaded with arguments, and their files read', async () => {
   const cwd = tempFolder()
   const folder = path.join(cwd, '.agents/skills/deploy')
   mkdirSync(folder, { recursive: true })
@@ -162,7 +162,7 @@ describe('extensions of recipes as sources', () => {
     expect((await run({ sources: none }, [])).names).toEqual([])
   })
 
-  test('aster-goose 14/51: one that there is not is reported with what to use instead, and the run goes on', async () => {
+  test('one that there is not is reported with what to use instead, and the run goes on', async () => {
     const entries = [builtin('computercontroller'), builtin('unheard-of'), builtin('todo')]
     const { sources, notices } = extensionSources(entries, { file: 'r.yaml' })
     const { outcome, warnings, names } = await run({ sources }, [])
@@ -187,7 +187,7 @@ describe('extensions of recipes as sources', () => {
     expect(warnings).toHaveLength(2)
   })
 
-  test('aster-goose 14/51: one that is required fails the run', async () => {
+  test('one that is required fails the run', async () => {
     const { sources, notices } = extensionSources([builtin('tutorial', { required: true })])
     const { outcome } = await run({ sources }, [])
 
@@ -281,7 +281,7 @@ describe('tools of one name', () => {
   })
 })
 
-test('aster-goose 14/104: secrets that are not set are known before a run, over all subagents, each once', () => {
+test('secrets that are not set are known before a run, over all subagents, each once', () => {
   const secrets = (name: string) => (name === 'HAVE' ? 'value' : undefined)
   const child = agent({
     name: 'child',

@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest'
 import { anyUnicode } from '../../../../test/support/any-unicode.ts'
 import { toolNameOf } from './read-subagents.ts'
 
-describe('agentscope 3.4: the tool name of an agent', () => {
+describe('the tool name of an agent', () => {
   test.each([
     ['TestAgent', 'call_testagent'],
     ['Research Agent', 'call_research_agent'],

@@ -40,7 +40,7 @@ export function failpointSuite(place: SuitePlace): void {
       return found
     }
 
-    test('reliability L1-L9: ends the same after a kill at any point', async () => {
+    test('ends the same after a kill at any point', async () => {
       const all = pointsOf(await run([]), 0)
       const points = chosen(all, place, newAndSome)
 

@@ -15,7 +15,7 @@ const LIFE_MS = 300
 export function randomKillSuite(place: SuitePlace): void {
   const least = killsOf(place)
 
-  test(`R-2, reliability L1-L9: nothing is lost, doubled or left open after ${least} kills at random moments`, async () => {
+  test(`R-2: nothing is lost, doubled or left open after ${least} kills at random moments`, async () => {
     const totals = new Totals()
     const first = firstSeed()
     console.info(`R-2${place.on} begins with LEGATE_SEED=${first}`)

@@ -21,7 +21,7 @@ export function twoOwnersSuite(where: SuitePlace): void {
   const count = roundsOf(where)
   const awake = isSmall(where) ? PLACES.slice(0, 1) : PLACES.filter((place) => place !== 'effectful')
 
-  test(`R-12, cybros A67: a process that was stopped past its lease writes nothing, in ${count} rounds`, async () => {
+  test(`R-12: a process that was stopped past its lease writes nothing, in ${count} rounds`, async () => {
     const rounds = Array.from({ length: count }, (_, round) => PLACES[round % PLACES.length] ?? 'pure')
 
     const late = await inParallel(rounds, (place) => stopAndTakeOver(where, place))
