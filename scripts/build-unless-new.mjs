@@ -26,8 +26,8 @@ function buildUnlessNew(folder, sources, [program, ...args]) {
 }
 
 function isNew(folder, sources) {
-  // The file of exports is made last: without it the page is not whole.
-  if (!existsSync(folder === web ? path.join(web, 'file.json.gz') : folder)) return false
+  // Without the file that is made last a build is not whole.
+  if (!existsSync(path.join(folder, folder === web ? 'file.json.gz' : 'index.js'))) return false
   return Math.min(...times(folder)) > Math.max(...sources.flatMap((name) => times(path.join(root, name))))
 }
 

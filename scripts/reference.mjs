@@ -238,16 +238,32 @@ function methodsOf(name, type) {
 }
 
 function callOf(name, signature, words) {
-  const parameters = signature
-    .getParameters()
-    .map((symbol) => ({ name: symbol.name, type: checker.getTypeOfSymbol(symbol) }))
+  const parameters = signature.getParameters().flatMap((symbol) => {
+    const type = checker.getTypeOfSymbol(symbol)
+    return labelled(type) ?? { name: symbol.name, type }
+  })
   const own = textOf(signature.getDocumentationComment(checker))
   return { name, parameters, words: own || words, declaration: signature.declaration }
 }
 
+/** Options of one call with those of every request. */
+function isOfRequest(type) {
+  return type.isIntersection() && type.types.some((one) => one.getSymbol()?.name === 'CallOptions')
+}
+
+/** The parameters that a list with a name for each item stands for, as methods from a table have one. */
+function labelled(type) {
+  const labels = checker.isTupleType(type) ? type.target.labeledElementDeclarations : undefined
+  if (labels === undefined) return undefined
+  return checker
+    .getTypeArguments(type)
+    .map((item, at) => ({ name: labels[at]?.name.getText().replace(/^_/, '') ?? 'options', type: item }))
+}
+
 /** The names of the kinds of options among what a parameter may be. Each gets a section, and so do those inside of it. */
 function optionTypesOf({ type }, sections, depth = 0) {
-  const members = type.isUnion() ? type.types : [type]
+  // `RunsQuery & CallOptions` are the options of both.
+  const members = (type.isUnion() ? type.types : [type]).flatMap((one) => (isOfRequest(one) ? one.types : [one]))
   return members.flatMap((member) => {
     const item = depth < 2 ? itemOf(member) : undefined
     if (item !== undefined) return optionTypesOf({ type: item }, sections, depth + 1)

@@ -27,6 +27,7 @@ const rooms = [
   'agent',
   'delegation',
   'extension',
+  'operations',
   'runtime',
 ]
 /** What is around the core. None of it is imported by the core. */
@@ -64,7 +65,7 @@ const deciders = [
   'src/core/tool/permit.ts',
   'src/core/tool/toolkit.ts',
   // Which agents can never come near files or programs, before one is started. It allows nothing.
-  'src/core/runtime/look/needs.ts',
+  'src/core/operations/look/needs.ts',
 ]
 
 /** What makes a run or lets one go on, and who uses it. A new name here is a new door: add it to the doors matrix. */
@@ -545,7 +546,7 @@ function mayImport(source: Source, target: string): boolean {
     case 'protocols':
       return doors.includes(target) || to === 'base'
     case 'server':
-      return doors.includes(target) || to === 'base' || to === 'protocols'
+      return doors.includes(target) || ['base', 'operations', 'protocols'].includes(to)
     case 'stores':
     case 'recipes':
     case 'client':

@@ -175,7 +175,7 @@ const surface: Readonly<Record<string, Door>> = {
     types:
       'Answers CallOptions ChangeAnswer ClientStreamOptions ConnectOptions ConversationAnswer ConversationClient ' +
       'EventsPageQuery EventsQuery FeedItem FeedOptions FeedPlace FromQuery KeptOwner LegateClient LimitQuery MadeWebhook ' +
-      'MessagesQuery ModelUsage NodeAnswer Page ProblemAnswer QueryValues Reconnect RequestParts RunIds RunRequest ' +
+      'ModelUsage NodeAnswer Page ProblemAnswer QueryValues Reconnect RequestParts RunIds RunRequest ' +
       'ServerInfo StartedRun StoppedChat TokenRequest TreeApproval TreeAsked TreeNode TreeQuestion TreeState TreeWord ' +
       'UsageDays WebhookDelivery ' +
       'WebhookInfo WebhookRequest WebhookType ' +

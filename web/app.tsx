@@ -62,7 +62,7 @@ export function App(): ReactNode {
 }
 
 function openRun(runId: string): void {
-  client.get(runId).then(
+  client.look(runId).then(
     ({ conversationId }) => navigate(pathOfRun(conversationId), { replace: true }),
     () => say('The run of this link is not here, or not yours to see.'),
   )

@@ -45,7 +45,6 @@ const BY_ID: { readonly [call: string]: Call } = {
   look: (scoped, { run }) => scoped.look(run),
   eventPage: (scoped, { run }) => scoped.eventPage(run),
   nodes: (scoped, { run }) => scoped.nodes(run, { from: 0, limit: 10 }),
-  nodePage: (scoped, { run }) => scoped.nodePage(run, { from: 0, limit: 10 }),
   node: (scoped, { node }) => scoped.node(node),
   lastSeq: (scoped, { conversation }) => scoped.lastSeq(conversation),
   settle: (scoped, { node, seen }) => scoped.settle(node, { leave: true, seen }),
@@ -68,6 +67,8 @@ const OTHERS = [
   ...['may', 'require', 'questions', 'import', 'processes', 'agents', 'conversationIdFor', 'runs', 'conversations'],
   ...['inbox', 'prune', 'forgetOwner', 'changes', 'usageByDay'],
   ...['find', 'trees', 'untrustedAgents'],
+  // How a server performs an operation, by its name and with the same checks.
+  ...['serve'],
 ]
 
 const deploy = tool({
@@ -112,16 +113,23 @@ describe.each(Object.entries(kinds))('I9, I12: ids of others on %s', (_, open) =
     const methods = Object.getOwnPropertyNames(Object.getPrototypeOf(runtime.as(ANN)))
     const privates = [
       'constructor',
+      'askingOf',
+      'admitted',
+      'handleOf',
+      'talk',
       'agentToStart',
-      'requireApproval',
       'requireAll',
       'rootAt',
       'enter',
+      'reach',
+      'perform',
       'requireStart',
       'sees',
       'placed',
     ]
-    expect(methods.filter((name) => !privates.includes(name)).sort()).toEqual([...Object.keys(BY_ID), ...OTHERS].sort())
+    expect(methods.filter((name) => !privates.includes(name)).sort()).toEqual(
+      [...Object.keys(BY_ID).filter((name) => name !== 'checkResult'), ...OTHERS].sort(),
+    )
   })
 
   test.each(Object.entries(BY_ID))(

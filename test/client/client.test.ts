@@ -88,7 +88,7 @@ describe('a client', () => {
 
   test.each(['', '/', '/behind/a/proxy', '/behind/a/proxy/'])('takes an address that ends in "%s"', async (end) => {
     const { url, sent } = await answering()
-    await connect({ url: url + end, token: async () => 'fresh' }).get('r')
+    await connect({ url: url + end, token: async () => 'fresh' }).look('r')
 
     expect(sent[0]?.path).toBe(`${end.replace(/\/$/, '')}/v1/runs/r`)
     expect(sent[0]?.headers['authorization']).toBe('Bearer fresh')
@@ -156,7 +156,7 @@ describe('a client', () => {
     const controller = new AbortController()
     setTimeout(() => controller.abort(reason), 20)
 
-    await expect(client.get('r', { signal: controller.signal })).rejects.toBe(reason)
+    await expect(client.look('r', { signal: controller.signal })).rejects.toBe(reason)
   })
 
   test('waits for the outcome of a run as long as it takes', async () => {

@@ -121,7 +121,7 @@ describe('every method of the client, against a server', () => {
     const other = await runToEnd()
     const { runId, conversationId } = run
 
-    expect(await client.get(runId)).toEqual(sent(await own().look(runId)))
+    expect(await client.look(runId)).toEqual(sent(await own().look(runId)))
     const { runs, next } = await client.runs({ agent: 'host', state: 'completed', limit: 1 })
     expect(runs).toEqual(sent(await own().runs({ agent: 'host', limit: 1 })))
     const older = await client.runs({ agent: 'host', limit: 1, before: String(next) })
@@ -132,7 +132,7 @@ describe('every method of the client, against a server', () => {
     })
     expect(await client.result(runId)).toMatchObject({ status: 'completed', runId })
     expect(await client.why(runId)).toEqual(sent(await own().why(runId)))
-    expect(await client.usageOf(runId)).toEqual(sent(await own().usage(runId)))
+    expect(await client.usage(runId)).toEqual(sent(await own().usage(runId)))
     expect(await client.timeline(runId)).toEqual(sent(await own().timeline(runId)))
     expect(await client.otlp(runId)).toEqual(sent(await own().otlp(runId)))
     expect(await client.diff(runId, other.runId)).toEqual(sent(await own().diff(runId, other.runId)))
@@ -155,7 +155,7 @@ describe('every method of the client, against a server', () => {
     const nodeId = await nodeOf(runId, 'agent_message')
     const taskId = await nodeOf(runId, 'task')
 
-    expect(await client.node(taskId)).toEqual(sent(await own().nodeInfo(taskId)))
+    expect(await client.nodeInfo(taskId)).toEqual(sent(await own().nodeInfo(taskId)))
     expect(await client.requestOf(nodeId)).toEqual(sent(await own().requestOf(nodeId)))
     expect((await client.context(nodeId)).nodes.map(({ kind }) => kind)).toContain('user_message')
     expect((await client.versions(nodeId)).nodes).toMatchObject([{ id: nodeId }])
@@ -168,22 +168,24 @@ describe('every method of the client, against a server', () => {
     const one = client.conversation(conversationId)
 
     expect(await one.get()).toMatchObject({ id: conversationId, agent: 'host', owner: 'local', activeRunId: null })
-    expect(await one.tree({ limitTurns: 3 })).toEqual(sent(await own().tree(conversationId)))
+    expect(await client.tree(conversationId, { limitTurns: 3 })).toEqual(sent(await own().tree(conversationId)))
     const handle = await own().conversation(conversationId)
-    expect(await one.transcript({ limitTurns: 2 })).toEqual(sent(await handle.transcriptPage({ limitTurns: 2 })))
-    const { messages } = await one.messages({ limit: 10 })
+    expect(await one.transcriptPage({ limitTurns: 2 })).toEqual(sent(await handle.transcriptPage({ limitTurns: 2 })))
+    const { messages } = await one.messagesPage({ limit: 10 })
     expect(messages).toEqual(sent(await handle.messagePage({ limit: 10 })))
-    expect(await one.graph({ turns: 3 })).toEqual(sent(await own().graph(conversationId, { turns: 3 })))
-    expect(await one.usage()).toEqual(sent(await handle.usageStats()))
-    expect(await one.usage({ of: 'tree' })).toEqual(sent(await handle.usageStats({ of: 'tree' })))
-    expect(await one.picture({ of: 'graph', format: 'dot' })).toMatch(/^digraph/)
+    expect(await client.graph(conversationId, { turns: 3 })).toEqual(
+      sent(await own().graph(conversationId, { turns: 3 })),
+    )
+    expect(await one.usageStats()).toEqual(sent(await handle.usageStats()))
+    expect(await one.usageStats({ of: 'tree' })).toEqual(sent(await handle.usageStats({ of: 'tree' })))
+    expect(await client.picture(conversationId, { of: 'graph', format: 'dot' })).toMatch(/^digraph/)
     const { sessions } = await one.sessions()
     expect(sessions).toEqual(sent(await handle.sessions()))
     expect(sessions).toHaveLength(1)
     await one.closeSession(sessions[0]?.id ?? '')
     expect((await one.sessions()).sessions).toEqual([])
     for await (const state of client.follow(conversationId)) {
-      if (state.seq >= (await client.get(runId)).lastSeq) break
+      if (state.seq >= (await client.look(runId)).lastSeq) break
     }
     expect(await one.send('More.', { wait: 20 })).toMatchObject({ conversationId, state: 'ended' })
     expect(await one.observe('By the way.')).toEqual({ nodeId: expect.any(String) })
@@ -269,14 +271,14 @@ describe('every method of the client, against a server', () => {
     }
     expect(found).toContainEqual(expect.objectContaining({ rootId: made.rootId, agent: 'host', owner: 'local' }))
     await feed.return()
-    const { usage } = await client.usage({ owner: 'local' })
+    const { usage } = await client.usageByDay({ owner: 'local' })
     expect(usage.find(({ agent: name }) => name === 'host')?.runs).toBeGreaterThan(1)
   })
 
   test('trees that are sent, taken and deleted', async () => {
     const { conversationId } = await runToEnd()
     const lines = await client.conversation(conversationId).export()
-    expect(await client.conversation(conversationId).delete({ reason: 'moved' })).toMatchObject({ owner: 'local' })
+    expect(await client.forget(conversationId, 'moved')).toMatchObject({ owner: 'local' })
     await expect(client.conversation(conversationId).get()).rejects.toMatchObject({ status: 404, code: 'not_found' })
     expect(await client.import(lines)).toEqual({ conversationId })
     expect(await client.import(lines)).toEqual({ conversationId })
@@ -284,7 +286,7 @@ describe('every method of the client, against a server', () => {
     expect((await client.audit({ verify: true })).findings).toEqual([])
     const { tombstones } = await client.prune({ keep: 1_000, dryRun: true })
     expect(tombstones).toEqual([])
-    expect(await client.forgetOwner('nobody', { reason: 'asked' })).toEqual(sent(await own().forgetOwner('nobody')))
+    expect(await client.forgetOwner('nobody', 'asked')).toEqual(sent(await own().forgetOwner('nobody')))
   })
 
   test('tokens', async () => {

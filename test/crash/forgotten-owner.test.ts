@@ -69,7 +69,7 @@ test('an owner that is erased over HTTP leaves nothing, and its tokens end in ev
   expect(anns).toMatchObject({ tokens: 2, webhooks: 1 })
   expect(Math.min(anns.usage, anns.feed)).toBeGreaterThan(0)
 
-  expect(await admin.forgetOwner('ann', { reason: 'asked' })).toMatchObject({ owner: 'ann', trees: 1 })
+  expect(await admin.forgetOwner('ann', 'asked')).toMatchObject({ owner: 'ann', trees: 1 })
   const until = Date.now() + 1_000
   expect((await asker(portA, first)('/v1/runs')).status).toBe(401)
   expect((await asker(portA, own)('/v1/runs')).status).toBe(401)

@@ -132,7 +132,7 @@ test('an approval on a server wakes the worker soon', async () => {
     const said = Date.now()
     await onB.approve(nodeId, { allow: true, seen })
     await onA.result(runId)
-    took.push(((await onA.node(nodeId)).startedAt ?? 0) - said)
+    took.push(((await onA.nodeInfo(nodeId)).startedAt ?? 0) - said)
   }
   took.sort((x, y) => x - y)
   const [p50 = 0, p95 = 0] = [took[Math.floor(took.length / 2)], took[Math.floor(took.length * 0.95)]]

@@ -10,7 +10,7 @@ function hasFailed({ state, input, output }: NodeAnswer): boolean {
 
 /** Repeats the last failed node of a run. */
 export async function retryRun(runId: string): Promise<void> {
-  const { conversationId } = await client.get(runId)
+  const { conversationId } = await client.look(runId)
   let from: number | undefined
   let failed: NodeAnswer | undefined
   for (;;) {

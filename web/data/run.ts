@@ -61,7 +61,7 @@ export function useTreeUsage(store: TreeStore | null): UsageStats | undefined {
   const rootId = store?.rootId ?? null
   const key = rootId === null ? null : `tree ${rootId} usage`
   useFollowing(store, `tree ${rootId} `)
-  return useRequest(key, () => client.conversation(rootId ?? '').usage({ of: 'tree' })).value
+  return useRequest(key, () => client.conversation(rootId ?? '').usageStats({ of: 'tree' })).value
 }
 
 /** Why a run does not go on, or what it is doing. */
@@ -71,5 +71,5 @@ export function useWhy(rootId: string, runId: string | null): Why | undefined {
 
 /** The run with its input and its limits. */
 export function useLook(rootId: string, runId: string | null): RunLook | undefined {
-  return useRequest(runId === null ? null : `tree ${rootId} look ${runId}`, () => client.get(runId ?? '')).value
+  return useRequest(runId === null ? null : `tree ${rootId} look ${runId}`, () => client.look(runId ?? '')).value
 }

@@ -60,7 +60,7 @@ export function useSpentToday(): number | null | undefined {
   const day = new Date().toISOString().slice(0, 10)
   const { value } = useRequest(
     useListKey(`spent ${day}`),
-    async () => (await client.usage({ from: day, to: day })).usage,
+    async () => (await client.usageByDay({ from: day, to: day })).usage,
   )
   if (value === undefined) return undefined
   const priced = value as readonly { readonly usd?: number | null }[]

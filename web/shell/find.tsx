@@ -117,9 +117,9 @@ function foundAgent({ name }: AgentInfo): Found {
 /** An id may be that of a run, of a node or of a conversation. */
 async function openId(id: string, go: (to: string) => void): Promise<void> {
   const tries = [
-    async () => pathOfRun((await client.get(id)).conversationId),
+    async () => pathOfRun((await client.look(id)).conversationId),
     async () => {
-      const { rootId } = await client.node(id)
+      const { rootId } = await client.nodeInfo(id)
       return pathOfRun(rootId, '', id)
     },
     async () => pathOfRun((await client.conversation(id).get()).id),

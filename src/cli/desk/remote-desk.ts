@@ -181,7 +181,7 @@ export class RemoteDesk implements Desk {
   }
 
   picture(id: Id, options: Parameters<Desk['picture']>[1] = {}): Promise<string> {
-    return this.client.conversation(id).picture(options)
+    return this.client.picture(id, options)
   }
 
   /** For those who may not see processes, whoever has claimed a node is taken to live. */
@@ -229,7 +229,7 @@ export class RemoteDesk implements Desk {
 
   /** As many rounds as were asked for: a page of the server ends at 8 MB, and has the beginning of a longer text. */
   private async rounds(talk: ConversationClient, query: RoundsQuery): Promise<TranscriptPage> {
-    const { turnsLeft: limitTurns, ...page } = await talk.transcript(query)
+    const { turnsLeft: limitTurns, ...page } = await talk.transcriptPage(query)
     const { runIds, beforeRunId, transcript } = await this.whole(page)
     if (limitTurns === undefined || beforeRunId === null) return { ...page, transcript }
     const older = await this.rounds(talk, { beforeRunId, limitTurns })

@@ -13,11 +13,11 @@ import type { SourceBoard } from '../engine/source-board.ts'
 import type { CallLimits } from '../grant/call-limits.ts'
 import { hostOf, type TreeReader } from '../graph/reader.ts'
 import type { Id, Node } from '../graph/rows.ts'
+import type { ShownRequest } from '../operations/look/request-of.ts'
 import { lookWith, MissingRows, mayHaveEnded, nearTree } from '../store/look.ts'
 import { isOver } from '../store/not-found.ts'
 import type { SourcePool } from '../tool/source-pool.ts'
 import { leaveTape } from '../tool/tape.ts'
-import type { ShownRequest } from './look/request-of.ts'
 import type { AgentDirectory, ResolvedAgent } from './resolve-agent.ts'
 
 type NodeCode = typeof import('./lazy.ts')
@@ -170,7 +170,7 @@ export class NodeExecutor {
     }
     await agents.promisedFor(tree, node)
     const { code, home } = this.loadedParts()
-    const { NO_WORK, requestOf } = await import('./look/request-of.ts')
+    const { NO_WORK, requestOf } = await import('../operations/look/request-of.ts')
     const resolved = agents.resolve({ tree, turn, conversation })
     const run: NodeRun = { tree, node, turn, conversation, home, ...resolved, work: NO_WORK, said: null }
     return requestOf(lacksTools(run) ? { ...run, toolkit: await run.toolkit.describe(code.keeperOf(run)) } : run)

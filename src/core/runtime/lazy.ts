@@ -16,6 +16,7 @@ export { keeperOf } from '../agent/hooks/node-run.ts'
 export { runStep } from '../agent/step/step.ts'
 export { requireDay } from '../agent/step/within-day.ts'
 export { runTask } from '../delegation/run/task.ts'
+export { ownerStoresOf, requireFiles, requireNoPrograms } from '../operations/look/needs.ts'
 export { planOutsideResult, planReply } from '../rules/delegation/question.ts'
 export { withCharges } from '../rules/settle/charges.ts'
 export { endTurns } from '../rules/settle/end-turns.ts'
@@ -24,7 +25,6 @@ export { planApproval } from '../rules/turn/approve.ts'
 export { planCancel } from '../rules/turn/cancel.ts'
 export { planResult } from '../rules/turn/result.ts'
 export { KeyedStarts, overtaken, requestHashOf } from './keys/keyed-starts.ts'
-export { ownerStoresOf, requireFiles, requireNoPrograms } from './look/needs.ts'
 
 /** How an input comes to a conversation: in its turn, or instead of what is going on. */
 export const SAYING = { queue: planSay, restart: planRestart } as const

@@ -18,7 +18,6 @@ import {
   readOptions,
   record,
 } from '../base/options.ts'
-import type { SettleWord } from '../conversation/inbox/settle.ts'
 import type { KindDefinition } from '../delegation/run/kind.ts'
 import { ON_CHANGED, type OnChanged } from '../engine/abilities.ts'
 import type { Engine, EngineFactory } from '../engine/engine.ts'
@@ -103,62 +102,6 @@ export interface RuntimeOptions {
   readonly clock?: Clock
   /** For simulations: turns of the event loop and chance, driven by a seed. */
   readonly scheduler?: Scheduler
-}
-
-/** A person's answer to a node that awaits approval. */
-export interface ApprovalWord {
-  /** Whether the request goes ahead. */
-  readonly allow: boolean
-  /** Who says so: recorded. Default `user`. */
-  readonly by?: string
-  /** The reason that the model reads when you deny it. */
-  readonly reason?: string
-  /** Allow the same request for the rest of its conversation. */
-  readonly always?: boolean
-  /** Allow it with these arguments instead. */
-  readonly edit?: Json
-  /** Answers only the request that was listed with this `seen`. Without it: whatever the node asks for now. */
-  readonly seen?: string
-}
-
-/** An answer to a question that an agent has asked. */
-export interface AnswerWord {
-  /** The answer. */
-  readonly text: string
-  /** Who says so: recorded. Default `user`. */
-  readonly by?: string
-  /** Answers only the question that was listed with this `seen`. Without it: whatever the node asks. */
-  readonly seen?: string
-}
-
-/** The result of a call that was executed outside: `tool({ execute: 'outside' })`. */
-export interface ResultWord {
-  /** The result, as JSON. It must fit the `output` of the tool. */
-  readonly result: Json
-  /** True: it failed, and the result says why. */
-  readonly isError?: boolean
-  /** Who says so: recorded. Default `user`. */
-  readonly by?: string
-  /** Is the result of the call that was listed with this `seen`, and of no other. Without it: of whatever the node calls. */
-  readonly seen?: string
-}
-
-/**
- * A word of a principal: who says it is known, and what the principal saw goes with it. A no and the answer to a question may go
- * without `seen`: they allow nothing.
- */
-export type ScopedWord =
-  | (Omit<ApprovalWord, 'by' | 'seen'> & Seen)
-  | (Pick<ApprovalWord, 'reason'> & { readonly allow: false })
-  | Omit<AnswerWord, 'by'>
-  | (Omit<ResultWord, 'by' | 'seen'> & Seen)
-
-/** A word of a principal on a call whose effect may or may not have happened. */
-export type ScopedSettleWord = SettleWord & Seen
-
-interface Seen {
-  /** The hash that the request was shown with: 64 hex digits. */
-  readonly seen: string
 }
 
 export interface StartOptions extends RunOptions {

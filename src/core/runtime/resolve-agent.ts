@@ -35,6 +35,8 @@ import { hostOf, type RunPlace, type TreeReader } from '../graph/reader.ts'
 import type { AgentRef, Conversation, Id, Node } from '../graph/rows.ts'
 import { askedInRun } from '../graph/tasks.ts'
 import type { Model } from '../model/model.ts'
+import type { AgentInfo } from '../operations/look/agent-info.ts'
+import type { NeedsParts } from '../operations/look/needs.ts'
 import type { TurnBounds } from '../rules/turn/open-turn.ts'
 import type { Ledger } from '../store/ledger.ts'
 import { lookWith } from '../store/look.ts'
@@ -44,8 +46,6 @@ import type { Groups } from '../tool/groups.ts'
 import type { Toolkit } from '../tool/toolkit.ts'
 import { type HostAbove, hostsAbove, LayerStacks, turnBounds } from './authority.ts'
 import { type Models, Toolkits } from './equipment.ts'
-import type { AgentInfo } from './look/agent-info.ts'
-import type { NeedsParts } from './look/needs.ts'
 import { checkIsAgent } from './options.ts'
 
 const MOST_KEPT = 512
@@ -126,7 +126,7 @@ export class AgentDirectory implements Agents {
   /** Which of these agents start programs under the layers of whoever asks. */
   async startingPrograms(agents: readonly AgentCore[], layers: readonly Json[]): Promise<readonly AgentCore[]> {
     await this.allKnown()
-    const { startsPrograms } = await import('./look/needs.ts')
+    const { startsPrograms } = await import('../operations/look/needs.ts')
     return agents.filter((agent) => startsPrograms(agent, layers, this.needs))
   }
 
@@ -276,7 +276,7 @@ export class AgentDirectory implements Agents {
   async infos(agents: Iterable<AgentCore> = this.told.values()): Promise<AgentInfo[]> {
     await this.allKnown()
     const { models, parts, needs } = this
-    const { agentInfos } = await import('./look/agent-info.ts')
+    const { agentInfos } = await import('../operations/look/agent-info.ts')
     const modelOf = (agent: AgentCore) => models.of(agent) ?? models.standard
     return agentInfos(agents, { budget: parts.settings.budget, modelOf, needs })
   }

@@ -2,8 +2,8 @@
 //
 // Owns:      the wiring of one process (the constructor), its start and its end, and the handles of runs and conversations.
 // Called by: users, through `createRuntime`; `agent.generate` and its like, through `standalone`.
-// Where to look next: `start-run` starts runs, `execute-node` runs nodes, `resolve-agent` finds agents, `store-operations` has
-//            what needs rows only, `live-runs` has who hears of commits.
+// Where to look next: `start-run` starts runs, `execute-node` runs nodes, `resolve-agent` finds agents, `operated` has
+//            the methods that the table of operations declares, `live-runs` has who hears of commits.
 // Must stay true:
 //   - Making a runtime starts nothing and loads nothing that runs nodes: `run`, `resume` and `conversation` do.
 //   - It holds no state of a run: a second runtime on the same store can continue everything.
@@ -35,6 +35,8 @@ import type { RunEvent } from '../graph/event.ts'
 import { codeOf, withKinds } from '../graph/kinds.ts'
 import { ignoreTampered, type TreeReader, unlessTampered } from '../graph/reader.ts'
 import type { AgentRef, Id } from '../graph/rows.ts'
+import type { AgentInfo } from '../operations/look/agent-info.ts'
+import type { ShownRequest } from '../operations/look/request-of.ts'
 import { Ledger } from '../store/ledger.ts'
 import { lookWith, takeTopRuns } from '../store/look.ts'
 import { memoryStore } from '../store/memory/index.ts'
@@ -44,9 +46,9 @@ import { currentCall } from '../tool/current.ts'
 import { asOnlyTape, type Tape } from '../tool/tape.ts'
 import { Models } from './equipment.ts'
 import { NodeExecutor } from './execute-node.ts'
+import { readConversationName } from './keys/start-names.ts'
 import { LiveRuns, RunHandles } from './live-runs.ts'
-import type { AgentInfo } from './look/agent-info.ts'
-import type { ShownRequest } from './look/request-of.ts'
+import { OperatedRuntime } from './operated.ts'
 import {
   checkEngine,
   checkOptions,
@@ -59,7 +61,6 @@ import { AgentDirectory } from './resolve-agent.ts'
 import type { OnBehalf } from './scoped-conversation.ts'
 import { type ScopedParts, ScopedRuntime } from './scoped-runtime.ts'
 import { RunStarter, startInside } from './start-run.ts'
-import { StoreOperations } from './store-operations.ts'
 
 /** Makes a runtime: a store, an engine and the settings that all of its runs share. */
 export function createRuntime(options: RuntimeOptions = {}): Runtime {
@@ -75,7 +76,7 @@ export function callBeforeNodes(call: (runtime: Runtime) => void): void {
 }
 
 /** Joins store, engine, models and agents. Starts nothing by itself: `run` and `resume` do. */
-export class Runtime extends StoreOperations {
+export class Runtime extends OperatedRuntime {
   readonly store: Store
   private readonly clock: Clock
   private readonly graceMs: number
@@ -173,6 +174,7 @@ export class Runtime extends StoreOperations {
     const { engine: own, recordings } = this
     const knowsAgent = (agent: AgentRef) => registry.names.has(codeOf(agent)) && abilities.mayRun(agent)
     this.operateWith({
+      store: this.store,
       ledger,
       engine: own,
       recordings,
@@ -184,6 +186,8 @@ export class Runtime extends StoreOperations {
       feeds: live.feeds,
       dropCopies: (rootId) => this.dropCopies(rootId),
       requestOf: (nodeId) => this.requestOf(nodeId),
+      agents: () => this.agents(),
+      explain: (of, request) => this.explain(of, request),
       vocabulary: settings.telemetry?.vocabulary,
       ends: live.ends,
       watch: () => this.watch(),
@@ -258,8 +262,8 @@ export class Runtime extends StoreOperations {
     const scoped: ScopedParts = {
       store: this.store,
       known: this.known,
-      operations: this,
-      settle: (nodeId, word, { by, caller }) => this.settleAs(nodeId, word, { by, caller: bound(caller) }),
+      operating: this.operating,
+      bound,
       start: (agent, input, { options, by, layers }) => {
         const request = { options: { ...options, owner: by.id }, by, creator: layers, caller: bound(layers) }
         return this.handles.make(this.starter.start(agent, input, request))
@@ -267,21 +271,15 @@ export class Runtime extends StoreOperations {
       attach: (runId, mayCancel) => this.attachFor(runId, mayCancel),
       conversation: (id, on) => this.conversationFor(id, { ...on, caller: bound(on.caller) }),
       requireDay: (layers, owner, request) => this.starter.requireDay(layers, owner, request),
-      explain: (of, request) => this.explain(of, request),
-      importOf: (lines, how) => this.importOf(lines, how),
       trusted: () => directory.trusts(principal),
-      forgetOwner: (owner, reason, keepsDay) => this.forgetOwnerAs(owner, reason, keepsDay),
-      prune: (options, maySee) => this.pruneOf(options, maySee),
       untrusted: async (by, layers) => {
         if (by === undefined || directory.trusts(by)) return []
         const found = await directory.startingPrograms([...this.offered.values()], layers)
         return found.map(({ name }) => name).sort()
       },
       findAgent: (name) => this.offered.get(name),
-      agents: () => this.agents(),
       events: (id, options) => this.events(id, options),
-      requestOf: (nodeId) => this.requestOf(nodeId),
-      otlp: (id, options, mayRead) => (mayRead ? this.otlp(id, options) : this.traceOf(id, options ?? {}, null)),
+      conversationIdFor: (name, key) => this.conversationIdFor({ name }, key, { owner: principal.id }),
     }
     return new ScopedRuntime(scoped, principal)
   }
@@ -304,6 +302,20 @@ export class Runtime extends StoreOperations {
   /** The agent of that name among `agents()`: the newest, where it was given several. */
   findAgent(name: string): AnyAgent | undefined {
     return this.directory.named(name)
+  }
+
+  /**
+   * The id of the conversation that `run(agent, input, { conversationKey, owner })` goes on with now. It is there once such a
+   * run was started. It changes only when the conversation is deleted: the next run begins a new one.
+   */
+  async conversationIdFor(
+    agent: Pick<AnyAgent, 'name'>,
+    key: string,
+    options: { readonly owner?: string } = {},
+  ): Promise<Id> {
+    const name = readConversationName(agent.name, key, options)
+    const { findConversationId } = await import('./keys/keyed-starts.ts')
+    return findConversationId(this.store, name)
   }
 
   /** A conversation of this store. */

@@ -1,11 +1,11 @@
 // The messages of webhooks: made from the events of a tree, without anything that anybody said.
 
 import { sha256 } from '../../core/base/hash.ts'
+import { HOOK_TYPES } from '../../core/operations/form/webhook-info.ts'
 import type { TreeChange } from '../../doors/rows.ts'
 import type { Json, Principal, Runtime } from '../../index.ts'
 import type { WebhookType } from '../client/index.ts'
 import type { DeliveryData } from './deliveries.ts'
-import { HOOK_TYPES } from './webhooks.ts'
 
 type StoredEvent = Awaited<ReturnType<Runtime['store']['events']>>[number]
 

@@ -19,16 +19,6 @@ import { readHookUrl } from './address.ts'
 import type { Deliveries, DeliveriesQuery } from './deliveries.ts'
 import { makeSecret } from './signature.ts'
 
-/** Events that a webhook can ask for. */
-export const HOOK_TYPES: readonly WebhookType[] = Object.freeze([
-  'run.ended',
-  'run.waiting',
-  'approval.requested',
-  'question.asked',
-  'run.stalled',
-  'budget.reached',
-])
-
 /** A stored webhook. */
 export interface HookData extends Omit<WebhookInfo, 'id' | 'owner'> {
   readonly secret: string

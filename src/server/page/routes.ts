@@ -1,5 +1,6 @@
+import type { ParamKind } from '../../core/operations/operation.ts'
 import { Problem } from '../http/problem/problem.ts'
-import type { Answer, ParamKind, Route, RouteCall } from '../http/table/route.ts'
+import type { Answer, Route, RouteCall } from '../http/table/route.ts'
 import { type PageFile, pageFiles } from './files.ts'
 
 const FOR_EVER = 'public, max-age=31536000, immutable'

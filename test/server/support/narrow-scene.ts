@@ -183,7 +183,7 @@ export function nowhere(owner: string, hasNoAgent: boolean): Target {
 }
 
 async function nodes(runtime: ScopedRuntime, runId: Id) {
-  return runtime.nodes(runId, { from: 0, limit: 100 })
+  return (await runtime.nodes(runId, { from: 0, limit: 100 })).nodes
 }
 
 /** What waits for somebody in a run, or is in doubt. */

@@ -36,13 +36,13 @@ async function sideOf(id: string): Promise<Side> {
 /** An address names a run, or a conversation: then its newest run is meant. */
 async function findRun(id: string): Promise<RunLook> {
   try {
-    return await client.get(id)
+    return await client.look(id)
   } catch (error) {
     if (!(error instanceof ClientError) || error.status !== 404) throw error
-    const { runs } = await client.conversation(id).tree()
+    const { runs } = await client.tree(id)
     const newest = runs.at(-1)
     if (newest === undefined) throw error
-    return client.get(newest.runId)
+    return client.look(newest.runId)
   }
 }
 

@@ -19,7 +19,7 @@ export async function loadGraph(conversationId: string, turns: number): Promise<
   const seen = new Set([conversationId])
   while (wanted.length > 0 && columns.length < MOST_COLUMNS) {
     const batch = wanted.splice(0, MOST_COLUMNS - columns.length)
-    const loaded = await Promise.all(batch.map(({ id }) => client.conversation(id).graph({ turns })))
+    const loaded = await Promise.all(batch.map(({ id }) => client.graph(id, { turns })))
     for (const [at, data] of loaded.entries()) {
       const place = batch[at]
       if (place === undefined) continue

@@ -21,7 +21,7 @@ interface PaneProps {
 /** The node that was chosen, or how to read the graph. */
 export function NodePane({ rootId, nodeId }: PaneProps): ReactNode {
   const key = nodeId === null ? null : `tree ${rootId} node ${nodeId}`
-  const { value, error } = useRequest(key, () => client.node(nodeId ?? ''))
+  const { value, error } = useRequest(key, () => client.nodeInfo(nodeId ?? ''))
   return (
     <aside className="gpane" aria-label="Node">
       {error === null ? null : <ProblemNote error={error} />}

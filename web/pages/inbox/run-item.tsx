@@ -21,7 +21,7 @@ const MOST_EVENTS = 5_000
 
 /** A run that works: who does what, how long, tokens and money. */
 export function WorkingItem({ run, place }: { readonly run: RunInfo; readonly place: number }): ReactNode {
-  const look = useRequest(place < MOST_FOLLOWED ? `look ${run.runId}` : null, () => client.get(run.runId)).value
+  const look = useRequest(place < MOST_FOLLOWED ? `look ${run.runId}` : null, () => client.look(run.runId)).value
   const isSmall = look !== undefined && look.lastSeq < MOST_EVENTS
   const store = useTree(isSmall ? run.rootId : undefined)
   if (store !== null) return <FollowedItem run={run} store={store} />
@@ -97,7 +97,7 @@ interface RunLineProps {
 
 function RunLine({ run, state, crew, used, children }: RunLineProps): ReactNode {
   const usage = useRequest(`usage ${run.runId} ${run.endedAt ?? ''}`, () => {
-    return client.conversation(run.conversationId).usage({ of: 'tree' })
+    return client.conversation(run.conversationId).usageStats({ of: 'tree' })
   }).value
   return (
     <li className="item" data-nav tabIndex={-1}>

@@ -21,7 +21,7 @@ export function SpentCard(): ReactNode {
   const [unit, setUnit] = useState<Unit>('usd')
   const days = lastDays(DAYS)
   const range = { from: days[0] ?? '', to: days.at(-1) ?? '' }
-  const usage = useRequest(`lists usage ${range.from}`, async () => (await client.usage(range)).usage)
+  const usage = useRequest(`lists usage ${range.from}`, async () => (await client.usageByDay(range)).usage)
   const units = (
     <fieldset className="seg" aria-label="Unit">
       {UNITS.map(([name, words]) => (

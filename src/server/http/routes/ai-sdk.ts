@@ -1,9 +1,11 @@
+import type { QuerySchema } from '../../../core/operations/operation.ts'
+import { bodySchema, OBJECT, SHORT, UNICODE } from '../../../core/operations/schemas.ts'
 import { Chat, type ChatStream } from '../../protocols/ai-sdk/chat.ts'
 import { CHAT_HEADERS, chatFrame, LAST_FRAME } from '../../protocols/ai-sdk/chat-frames.ts'
 import { readChatRequest } from '../../protocols/ai-sdk/chat-request.ts'
 import type { PlainItem } from '../../stream/frames.ts'
-import { type Answer, json, NOTHING, type QuerySchema, type Route, type RouteCall } from '../table/route.ts'
-import { answer, bodySchema, OBJECT, param, SHORT, UNICODE } from './parts.ts'
+import { type Answer, json, NOTHING, type Route, type RouteCall } from '../table/route.ts'
+import { answer, param } from './parts.ts'
 
 /** Files come as data inside of messages. */
 const CHAT_BYTES = 10_000_000

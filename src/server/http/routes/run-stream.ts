@@ -1,9 +1,10 @@
 // Streams of runs: where a reader comes in, and what it gets.
 
+import type { QuerySchema } from '../../../core/operations/operation.ts'
 import type { Run, RunEvent } from '../../../index.ts'
 import type { StreamRequest } from '../../stream/reader.ts'
 import { Problem } from '../problem/problem.ts'
-import type { AnswerForm, QuerySchema, RouteCall } from '../table/route.ts'
+import type { AnswerForm, RouteCall } from '../table/route.ts'
 
 export const STREAM_QUERY: Readonly<Record<string, QuerySchema>> = {
   after: { type: 'integer', description: 'Only events after this `seq`. The header `Last-Event-ID` says the same.' },

@@ -1,22 +1,13 @@
+// Routes of runs beside those of operations: a start answers as it is asked to, with the run, its outcome or its stream.
+
 import { isTraceparent } from '../../../core/base/traceparent.ts'
+import { ANY_JSON, bodySchema, ID, OBJECT, SHORT } from '../../../core/operations/schemas.ts'
 import { InputError, type Run, type ScopedRuntime } from '../../../index.ts'
 import type { StreamItem } from '../../stream/frames.ts'
 import type { StreamRequest } from '../../stream/reader.ts'
 import { type Answer, json, NOTHING, type Route, type RouteCall } from '../table/route.ts'
-import {
-  ANY_JSON,
-  answer,
-  bodyOf,
-  bodySchema,
-  given,
-  ID,
-  LIST_QUERY,
-  listQuery,
-  nodeView,
-  OBJECT,
-  param,
-  SHORT,
-} from './parts.ts'
+import { routesOf } from '../table/routes-of.ts'
+import { answer, bodyOf, given, param } from './parts.ts'
 import { EVENTS, placeOf, runStream, START_STREAM_QUERY, STREAM_QUERY, wantsStream } from './run-stream.ts'
 
 type StartOptions = NonNullable<Parameters<ScopedRuntime['run']>[2]>
@@ -61,186 +52,61 @@ export const START_ANSWERS = {
   202: answer('RunStart', 'The run is recorded and will be done.'),
 }
 
+const START: Route = {
+  method: 'POST',
+  path: '/v1/runs',
+  scope: 'start',
+  summary: 'Starts an agent.',
+  query: { wait: WAIT, ...START_STREAM_QUERY },
+  headers: START_HEADERS,
+  body: START_BODY,
+  maxBody: MEDIA_BYTES,
+  answers: START_ANSWERS,
+  example: { body: { agent: 'greeter', input: 'Hello' } },
+  handler: (call) => {
+    const { agent, ...rest } = bodyOf<{ readonly agent: string }>(call)
+    return start(call, agent, rest)
+  },
+}
+
+const READ_EVENTS: Route = {
+  method: 'GET',
+  path: '/v1/runs/{id}/events',
+  scope: 'read',
+  summary: 'The events of a run and of what it delegated, as a stream.',
+  description:
+    'Server-sent events until the run has ended. With `Accept: application/json` it is a page of recorded events instead. 204: the run has ended and you have everything.',
+  params: { id: 'id' },
+  query: {
+    ...STREAM_QUERY,
+    limit: { type: 'integer', description: 'The most events of a page.', minimum: 1, maximum: 1_000, default: 200 },
+  },
+  headers: { 'Last-Event-ID': 'The last `id:` that you have.', Accept: '`application/json` gives a page.' },
+  answers: {
+    200: { ...EVENTS, page: 'RunEvents' },
+    204: { description: 'There is nothing more.' },
+  },
+  handler: readEvents,
+}
+
+const RESULT: Route = {
+  method: 'GET',
+  path: '/v1/runs/{id}/result',
+  scope: 'read',
+  summary: 'The outcome of a run.',
+  params: { id: 'id' },
+  query: { wait: WAIT },
+  answers: { 200: answer('Result', 'The run has ended: its outcome.'), 202: answer('Result', 'It has not yet.') },
+  handler: (call) =>
+    counted(call, async () => {
+      const run = await call.runtime.attach(param(call))
+      const outcome = await outcomeWithin(run, call)
+      return outcome === undefined ? json({ runId: run.id, outcome: null }, 202) : json({ runId: run.id, outcome })
+    }),
+}
+
 /** Routes of runs. */
-export const RUN_ROUTES: readonly Route[] = [
-  {
-    method: 'POST',
-    path: '/v1/runs',
-    scope: 'start',
-    summary: 'Starts an agent.',
-    query: { wait: WAIT, ...START_STREAM_QUERY },
-    headers: START_HEADERS,
-    body: START_BODY,
-    maxBody: MEDIA_BYTES,
-    answers: START_ANSWERS,
-    example: { body: { agent: 'greeter', input: 'Hello' } },
-    handler: (call) => {
-      const { agent, ...rest } = bodyOf<{ readonly agent: string }>(call)
-      return start(call, agent, rest)
-    },
-  },
-  {
-    method: 'GET',
-    path: '/v1/runs',
-    scope: 'read',
-    summary: 'The latest run of each conversation that you see, the newest conversation first.',
-    query: {
-      ...LIST_QUERY,
-      state: {
-        type: 'string',
-        description: 'Only runs in this state.',
-        enum: ['open', 'completed', 'failed', 'uncertain'],
-      },
-    },
-    answers: { 200: answer('Runs', 'The runs.') },
-    handler: async ({ runtime, query }) => {
-      const limit = query.number('limit') ?? 50
-      const state = given({ state: query.text('state') as 'open' | undefined })
-      const runs = await runtime.runs({ ...listQuery(query), ...state, limit })
-      return json({ runs, next: runs.length < limit ? null : (runs.at(-1)?.rootId ?? null) })
-    },
-  },
-  {
-    method: 'GET',
-    path: '/v1/runs/{id}',
-    scope: 'read',
-    summary: 'A run: its state, its outcome, and what it delegated.',
-    params: { id: 'id' },
-    answers: { 200: answer('Run', 'The run.') },
-    handler: async (call) => json(await call.runtime.look(param(call))),
-  },
-  {
-    method: 'GET',
-    path: '/v1/runs/{id}/events',
-    scope: 'read',
-    summary: 'The events of a run and of what it delegated, as a stream.',
-    description:
-      'Server-sent events until the run has ended. With `Accept: application/json` it is a page of recorded events instead. 204: the run has ended and you have everything.',
-    params: { id: 'id' },
-    query: {
-      ...STREAM_QUERY,
-      limit: { type: 'integer', description: 'The most events of a page.', minimum: 1, maximum: 1_000, default: 200 },
-    },
-    headers: { 'Last-Event-ID': 'The last `id:` that you have.', Accept: '`application/json` gives a page.' },
-    answers: {
-      200: { ...EVENTS, page: 'RunEvents' },
-      204: { description: 'There is nothing more.' },
-    },
-    handler: readEvents,
-  },
-  {
-    method: 'GET',
-    path: '/v1/runs/{id}/result',
-    scope: 'read',
-    summary: 'The outcome of a run.',
-    params: { id: 'id' },
-    query: { wait: WAIT },
-    answers: { 200: answer('Result', 'The run has ended: its outcome.'), 202: answer('Result', 'It has not yet.') },
-    handler: (call) =>
-      counted(call, async () => {
-        const run = await call.runtime.attach(param(call))
-        const outcome = await outcomeWithin(run, call)
-        return outcome === undefined ? json({ runId: run.id, outcome: null }, 202) : json({ runId: run.id, outcome })
-      }),
-  },
-  {
-    method: 'POST',
-    path: '/v1/runs/{id}/cancel',
-    scope: 'cancel',
-    summary: 'Asks a run and all it started to stop.',
-    params: { id: 'id' },
-    body: bodySchema({ reason: SHORT }),
-    answers: { 204: { description: 'The request is recorded.' } },
-    example: { body: { reason: 'No longer needed.' } },
-    handler: async (call) => {
-      await call.runtime.cancel(param(call), bodyOf<{ readonly reason?: string }>(call).reason)
-      return NOTHING
-    },
-  },
-  {
-    method: 'GET',
-    path: '/v1/runs/{id}/why',
-    scope: 'read',
-    summary: 'Says why a run does not go on, or what it is doing.',
-    params: { id: 'id' },
-    answers: { 200: answer('Why', 'The reasons, in words.') },
-    handler: async (call) => json(await call.runtime.why(param(call))),
-  },
-  {
-    method: 'GET',
-    path: '/v1/runs/{id}/usage',
-    scope: 'read',
-    summary: 'The usage of a run, with the share of each run it started.',
-    params: { id: 'id' },
-    answers: { 200: answer('RunUsage', 'The usage.') },
-    handler: async (call) => json(await call.runtime.usage(param(call))),
-  },
-  {
-    method: 'GET',
-    path: '/v1/runs/{id}/timeline',
-    scope: 'read',
-    summary: 'A run and all below it in time: for each node its start, end, waits, tries, tokens and dollars.',
-    params: { id: 'id' },
-    answers: { 200: answer('Timeline', 'The run in time.') },
-    handler: async (call) => json(await call.runtime.timeline(param(call))),
-  },
-  {
-    method: 'GET',
-    path: '/v1/runs/{id}/otlp',
-    scope: 'export',
-    summary: 'The trace of a run and all below it as OTLP/JSON, made from rows.',
-    description:
-      'The same rows give the same bytes, with the ids that live spans have. What has not ended is left out.',
-    params: { id: 'id' },
-    query: {
-      content: { type: 'boolean', description: 'With the text of people and models, arguments and results.' },
-      vocabulary: { type: 'string', description: 'The names of the attributes.', enum: ['1.41', 'latest'] },
-    },
-    answers: { 200: answer('Traces', 'The body of a request to a collector, `POST /v1/traces`.') },
-    handler: async (call) => {
-      const vocabulary = given({ vocabulary: call.query.text('vocabulary') as 'latest' | undefined })
-      return json(await call.runtime.otlp(param(call), { content: call.query.flag('content'), ...vocabulary }))
-    },
-  },
-  {
-    method: 'GET',
-    path: '/v1/runs/{id}/nodes',
-    scope: 'read',
-    summary: 'The nodes of a run, in order.',
-    params: { id: 'id' },
-    query: {
-      from: { type: 'integer', description: 'The place of the first node. Default 0.' },
-      limit: { type: 'integer', description: 'The most nodes.', minimum: 1, maximum: 1_000, default: 200 },
-    },
-    answers: { 200: answer('Nodes', 'The nodes.') },
-    handler: async (call) => {
-      const from = call.query.number('from') ?? 0
-      const limit = call.query.number('limit') ?? 200
-      const { nodes, next } = await call.runtime.nodePage(param(call), { from, limit })
-      return json({ nodes: nodes.map(nodeView), next })
-    },
-  },
-  {
-    method: 'GET',
-    path: '/v1/runs/{id}/diff/{other}',
-    scope: 'read',
-    summary: 'Two runs node by node, with all they delegated.',
-    params: { id: 'id', other: 'id' },
-    answers: { 200: answer('Diff', 'The differences.') },
-    handler: async (call) => json(await call.runtime.diff(param(call), param(call, 'other'))),
-  },
-  {
-    method: 'GET',
-    path: '/v1/runs/{id}/explain',
-    scope: 'read',
-    summary: 'Says why a run may or may not do something.',
-    params: { id: 'id' },
-    query: { request: { type: 'string', description: 'The request: `tool:deploy`.', default: '' } },
-    answers: { 200: answer('Explanation', 'The verdict and the layers that made it.') },
-    example: { query: 'request=tool:deploy' },
-    handler: async (call) => json(await call.runtime.explain(param(call), requestOf(call))),
-  },
-]
+export const RUN_ROUTES: readonly Route[] = [START, ...routesOf('runs', { look: [READ_EVENTS, RESULT] })]
 
 /** Starts a run, and answers with it, its outcome or its stream. */
 export async function start(call: RouteCall, agent: string, body: object): Promise<Answer> {
@@ -344,11 +210,4 @@ async function readEvents(call: RouteCall): Promise<Answer> {
     if (events.length === 0) return NOTHING
   }
   return { status: 200, stream: runStream(call, await runtime.attach(runId), after) }
-}
-
-/** The request that an explanation is about. */
-export function requestOf({ query }: RouteCall): string {
-  const request = query.text('request') ?? ''
-  if (request !== '') return request
-  throw new InputError('invalid_input', 'Say which request you mean: ?request=tool:deploy.')
 }

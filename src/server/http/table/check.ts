@@ -2,9 +2,10 @@
 
 import type { ErrorObject, ValidateFunction } from 'ajv'
 import { isId } from '../../../core/base/id.ts'
+import type { QuerySchema } from '../../../core/operations/operation.ts'
 import type { Json } from '../../../index.ts'
 import { Problem } from '../problem/problem.ts'
-import type { QuerySchema, Route, RouteQuery } from './route.ts'
+import type { Route, RouteQuery } from './route.ts'
 
 type Value = string | number | boolean | readonly string[]
 
@@ -30,6 +31,7 @@ export function readQuery({ query = {}, isPage }: Pick<Route, 'query' | 'isPage'
       const value = values.get(name)
       return Array.isArray(value) ? value : undefined
     },
+    all: () => Object.fromEntries(values),
   }
 }
 

@@ -1,6 +1,7 @@
 // OpenAPI 3.1 and the words of the reference page, both made from the table.
 
-import { type AnswerForm, type QuerySchema, type Route, takesBody } from './route.ts'
+import type { QuerySchema } from '../../../core/operations/operation.ts'
+import { type AnswerForm, type Route, takesBody } from './route.ts'
 
 type Part = Readonly<Record<string, unknown>>
 

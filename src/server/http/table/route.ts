@@ -1,11 +1,12 @@
 // A row of the route table, and everything that its handler gets and gives.
 //
 // Owns:      the types of the table. Router, validation, OpenAPI, the reference page and the attack matrix are made from it.
-// Called by: the files of `server/routes` write rows; `server/handler` serves them; tests read them.
+// Called by: `routes-of` makes rows of operations, the files of `server/routes` write the others; `service` serves them.
 // Must stay true:
 //   - A route that is not in the table cannot exist.
 //   - A handler reaches the runtime only through `call.runtime`, which is bound to who asks (I12).
 
+import type { Method, ParamKind, QuerySchema } from '../../../core/operations/operation.ts'
 import type { Scope } from '../../../doors/grant.ts'
 import type { Json, JsonSchema, Principal, ScopedRuntime } from '../../../index.ts'
 import type { Answers } from '../../client/index.ts'
@@ -19,8 +20,6 @@ import type { McpOptions } from '../../protocols/mcp/index.ts'
 import type { StreamRequest } from '../../stream/reader.ts'
 import type { Streams } from '../../stream/streams.ts'
 import type { ChangeTicker } from '../../stream/ticker.ts'
-
-export type Method = 'GET' | 'POST' | 'PUT' | 'DELETE'
 
 /** Do requests of this method have a body? */
 export function takesBody(method: Method): boolean {
@@ -60,19 +59,6 @@ export interface Route {
   readonly handler: (call: RouteCall) => Answer | Promise<Answer>
   /** For the reference page and the attack matrix: what a good request holds. */
   readonly example?: { readonly query?: string; readonly body?: Json }
-}
-
-/** `id`: one of ours. `name`: of an agent. `text`: any short text. */
-export type ParamKind = 'id' | 'name' | 'text'
-
-export interface QuerySchema {
-  readonly type: 'string' | 'integer' | 'boolean' | 'list'
-  readonly description: string
-  readonly enum?: readonly string[]
-  readonly minimum?: number
-  readonly maximum?: number
-  readonly maxLength?: number
-  readonly default?: string | number | boolean
 }
 
 export interface AnswerForm {
@@ -171,6 +157,8 @@ export interface RouteQuery {
   number(name: string): number | undefined
   flag(name: string): boolean
   list(name: string): readonly string[] | undefined
+  /** All values that were given, or have a default. */
+  all(): Readonly<Record<string, unknown>>
 }
 
 /** The answer of a handler: one of `json`, `text`, `bytes`, `lines` and `stream`, or nothing. */

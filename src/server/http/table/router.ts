@@ -1,7 +1,8 @@
 import { TrieRouter } from 'hono/router/trie-router'
 import { isId } from '../../../core/base/id.ts'
+import type { ParamKind } from '../../../core/operations/operation.ts'
 import { NOT_FOUND, Problem } from '../problem/problem.ts'
-import type { ParamKind, Route } from './route.ts'
+import type { Route } from './route.ts'
 
 /** A route with the parameters of a path. */
 export interface Match {

@@ -146,7 +146,7 @@ export class AgentTasks {
   }
 
   private async history({ runId, conversationId }: RunTree) {
-    const nodes = await this.runtime.nodes(runId, { from: 0, limit: MOST_LINES })
+    const { nodes } = await this.runtime.nodes(runId, { from: 0, limit: MOST_LINES })
     const { attributes } = await this.runtime.look(runId)
     const sent = attributes?.[MESSAGE_ID]
     const lines = nodes.flatMap(({ id, ordinal, kind, input, output, endedAt }): SaidLine[] => {

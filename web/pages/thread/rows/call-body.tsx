@@ -40,7 +40,9 @@ function Result({ node }: { readonly node: TreeNode }): ReactNode {
   const short = useMemo(() => pretty(textOf(node.content)), [node.content])
   const whole = useRequest(isAll ? `body ${node.nodeId}` : null, () => client.body(node.nodeId))
   // A row keeps the beginning of a long result; the server has all of it.
-  const facts = useRequest(node.content === null ? null : `node ${node.nodeId}`, () => client.node(node.nodeId)).value
+  const facts = useRequest(node.content === null ? null : `node ${node.nodeId}`, () =>
+    client.nodeInfo(node.nodeId),
+  ).value
   const bytes = facts?.wholeBytes ?? short.length
   const all = useMemo(() => (whole.value === undefined ? undefined : pretty(whole.value)), [whole.value])
   const text = isAll ? (all ?? short) : short

@@ -73,7 +73,7 @@ function doubtOf({ nodeId }: TreeNode): string {
 /** A call whose effect is uncertain: all of it, because a person may have it run again. */
 function Doubt({ node, isGone }: { readonly node: TreeNode; readonly isGone: boolean }): ReactNode {
   const { nodeId, trouble } = node
-  const asked = useRequest(`doubt ${nodeId}`, () => client.node(nodeId))
+  const asked = useRequest(`doubt ${nodeId}`, () => client.nodeInfo(nodeId))
   const shown = asked.value
   const call = useShownCall(shown === undefined ? null : shown.input.call?.input)
   return (

@@ -1,4 +1,4 @@
-import type { Id } from '../../core/graph/rows.ts'
+import type { Id } from '../../graph/rows.ts'
 
 /** An event that a webhook can ask for. */
 export type WebhookType =
@@ -8,6 +8,16 @@ export type WebhookType =
   | 'question.asked'
   | 'run.stalled'
   | 'budget.reached'
+
+/** Events that a webhook can ask for. */
+export const HOOK_TYPES: readonly WebhookType[] = Object.freeze([
+  'run.ended',
+  'run.waiting',
+  'approval.requested',
+  'question.asked',
+  'run.stalled',
+  'budget.reached',
+])
 
 /** A webhook to make. */
 export interface WebhookRequest {

@@ -1,6 +1,6 @@
 // The rows of a tree as data, for programs that show it as those with the store do.
 //
-// Called by: `ScopedRuntime.treeData` and `trees`, for the routes of `/v1/trees`.
+// Called by: the operations `treeData` and `trees`, for the routes of `/v1/trees`.
 // Must stay true:
 //   - Authority does not leave the process: rows come without ceilings, without attributes for tools, without request hashes.
 //   - The answer is bounded: a page ends at 8 MB of rows, and of a tree with too many turns only the newest and the open ones are given.

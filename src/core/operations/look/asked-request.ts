@@ -1,7 +1,7 @@
 // What a principal may answer, on the rows as they are when it is checked.
 //
 // Owns:      whether the principal may say a word on what a node asks, and whether the node asks what the principal saw.
-// Called by: `ScopedRuntime`, before a word is said.
+// Called by: operations of the inbox, before a word of a principal is said.
 // Must stay true: the hash that is given back goes with the word. What was not checked here is not answered.
 
 import { type ConflictError, DeniedError } from '../../base/error.ts'

@@ -1,7 +1,7 @@
 // Imports as a principal asks for them.
 //
 // Owns:      who may bring in what: history for admins of some owners and agents, all of a tree for an operator.
-// Called by: `ScopedRuntime.import`. Loaded with the first import.
+// Called by: the operation `import` of a principal. Loaded with the first import.
 // Must stay true:
 //   - Nobody brings in a tree that he would not see, nor rows that decide about later runs, unless he looks after the whole store.
 //   - Imported runs go on for nobody but an operator who is trusted with programs (I12).
@@ -28,7 +28,8 @@ export interface Importer {
     readonly importOf: (lines: Iterable<string> | AsyncIterable<string>, how: Importing) => Promise<Id>
     /** May what the principal starts start programs? */
     readonly trusted: () => boolean
-    readonly requireDay: (layers: readonly Json[], owner: string | null, request?: DayRequest) => Promise<void>
+    /** Throws where the day of somebody whose limit is among the layers is used up. */
+    readonly requireDay: (owner: string | null, request?: DayRequest) => Promise<void>
   }
 }
 
@@ -39,7 +40,7 @@ export async function importAs(
 ): Promise<Id> {
   const isOfAll = isOperator(principal)
   if (goOn && !(isOfAll && parts.trusted())) throw cannotGoOn(principal)
-  await parts.requireDay(layers, principal.id, 'message')
+  await parts.requireDay(principal.id, 'message')
   return parts.importOf(lines, {
     goOn,
     check: ({ rootId, conversations }) => {
