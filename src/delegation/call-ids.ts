@@ -83,6 +83,7 @@ export class CallIds {
 export class Definitions {
   private readonly asked: Set<string> = new Set()
   private readonly answered: Set<string> = new Set()
+  private readonly told: Set<string> = new Set()
 
   /** False where a child of this definition already answered for another one. */
   ask(ref: AgentRef): boolean {
@@ -95,6 +96,14 @@ export class Definitions {
     if (stored.hash === asked.hash) return true
     this.answered.add(wordOf(stored))
     return !this.asked.has(wordOf(stored))
+  }
+
+  /** True the first time that a child of one definition answers for another one. */
+  isNews(stored: AgentRef, asked: AgentRef): boolean {
+    const change = `${wordOf(stored)} ${wordOf(asked)}`
+    if (stored.hash === asked.hash || this.told.has(change)) return false
+    this.told.add(change)
+    return true
   }
 }
 

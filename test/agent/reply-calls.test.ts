@@ -80,9 +80,37 @@ describe.each(lasting)('the calls of code that runs again, on %s', (_, create) =
   test('keep their result where the definition of their agent has changed', async () => {
     const twice: Doing = async ({ delegate }) => both(delegate('one', 'a'), delegate('two', 'b'))
     const edited = agent({ name: 'one', description: 'Edited.', reply: async () => 'edited' })
-    const { calls, outcome } = await interrupted(twice, twice, edited)
+    const { calls, store, run, outcome } = await interrupted(twice, twice, edited)
     expect(outcome).toMatchObject({ status: 'completed', text: 'one a, two b', children: 2 })
     expect(calls).toEqual(['one a', 'two b', 'restart'])
+    const child = store.conversation(
+      store.linksOf(run.id).find(({ agentName }) => agentName === 'one')?.childConversationId ?? '',
+    )
+    expect(eventsOfType(store, run.conversationId, 'definition-changed')).toEqual([
+      expect.objectContaining({ agent: 'one', runId: run.id, from: child?.agent.hash, to: edited.identity.ref.hash }),
+    ])
+  })
+
+  test('tell of an edited agent once, however many of its children are used again', async () => {
+    const many: Doing = async ({ delegate }) => {
+      const asked = [
+        delegate('one', 'a'),
+        delegate('one', 'b'),
+        delegate('one', 'b'),
+        delegate('one', 'c', { key: 'x' }),
+      ]
+      return (await Promise.all(asked)).map(({ text }) => text).join()
+    }
+    const edited = agent({ name: 'one', description: 'Edited.', reply: async () => 'edited' })
+    const { store, run, outcome } = await interrupted(many, many, edited)
+    expect(outcome).toMatchObject({ status: 'completed', text: 'one a,one b,one b,one c', children: 4 })
+    expect(eventsOfType(store, run.conversationId, 'definition-changed')).toMatchObject([{ agent: 'one' }])
+  })
+
+  test('tell of nothing where no agent was edited', async () => {
+    const twice: Doing = async ({ delegate }) => both(delegate('one', 'a'), delegate('two', 'b'))
+    const { store, run } = await interrupted(twice, twice)
+    expect(eventsOfType(store, run.conversationId, 'definition-changed')).toEqual([])
   })
 
   test('find a child that is not over yet: it goes on with the definition of now', async () => {
