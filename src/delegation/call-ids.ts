@@ -6,6 +6,7 @@
 //   - A call is known by what it asks, never by when it asks: the name of the agent and the input, or the text of the question, and
 //     a number among equal calls. So code may make its calls in another order when it runs again.
 //   - The agent's definition is no part of an id: within one turn a child counts for its call, also where the agent was edited since.
+//     A turn that `retry` or `rerun` made has another node, so other ids: it makes each call anew, with the definition of now.
 //   - Code that began under an older version of this program, which numbered all calls in their order, keeps these numbers.
 
 import { CallerInput, SlotInput } from '../agent/definition/input.ts'

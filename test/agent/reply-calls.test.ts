@@ -113,6 +113,64 @@ describe.each(lasting)('the calls of code that runs again, on %s', (_, create) =
     expect(eventsOfType(store, run.conversationId, 'definition-changed')).toEqual([])
   })
 
+  test.each(['retry', 'rerun'] as const)(
+    'of a turn that %s made are made anew with the definition of now, and within that turn they are kept again',
+    async (change) => {
+      const calls: string[] = []
+      const held = makeGate()
+      const ends = change === 'retry' ? async () => Promise.reject(new Error('no')) : async () => undefined
+      const doing = (then: () => Promise<unknown>): Doing => {
+        return async ({ delegate }) => {
+          const text = await textOf(delegate('one', 'a'))
+          await then()
+          return text
+        }
+      }
+      const one = (description: string, says: string) =>
+        agent({
+          name: 'one',
+          description,
+          effect: 'pure',
+          reply: async () => {
+            calls.push(says)
+            return says
+          },
+        })
+      const first = start({ mayFail: true })
+      const run = first.runtime.run(leadOf(calls, doing(ends), one('First.', 'first')), 'go')
+      await run.result
+      await first.runtime.close()
+
+      const waits = async () => {
+        held.open()
+        return new Promise(() => undefined)
+      }
+      const second = start({ agents: [leadOf(calls, doing(waits), one('Second.', 'second'))], mayFail: true })
+      const talk = await second.runtime.conversation(run.conversationId)
+      const answer = second.store.nodesOf(run.id).find(({ kind }) => kind === 'agent_message')
+      const again = await talk.history[change](answer?.id ?? '')
+      again.result.catch(() => undefined)
+      await held.opened
+      await second.runtime.close()
+
+      const third = start({
+        agents: [
+          leadOf(
+            calls,
+            doing(async () => undefined),
+            one('Third.', 'third'),
+          ),
+        ],
+      })
+      const [resumed] = await third.runtime.resume()
+      expect(await resumed?.result).toMatchObject({ status: 'completed', text: 'second', children: 1 })
+      expect(calls).toEqual(['first', 'second'])
+      expect(
+        eventsOfType(third.store, run.conversationId, 'definition-changed').filter((event) => event.agent === 'one'),
+      ).toMatchObject([{ runId: again.id }])
+    },
+  )
+
   test('find a child that is not over yet: it goes on with the definition of now', async () => {
     const asked = makeGate()
     const worker = (description: string, reply: () => Promise<string>) =>
