@@ -739,7 +739,11 @@ describe('hooks around a tool', () => {
       name: 'child',
       instructions: '',
       model: scriptedModel(['said', { error: new Error('no such model') }]),
-      hooks: { onRequest: (_request, { extra }) => void (extra['sources'] = 2) },
+      hooks: {
+        onRequest: (_request, { extra }) => {
+          extra['sources'] = 2
+        },
+      },
     })
     const host = agent({
       name: 'host',
