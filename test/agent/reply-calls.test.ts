@@ -80,10 +80,96 @@ describe.each(lasting)('the calls of code that runs again, on %s', (_, create) =
   test('keep their result where the definition of their agent has changed', async () => {
     const twice: Doing = async ({ delegate }) => both(delegate('one', 'a'), delegate('two', 'b'))
     const edited = agent({ name: 'one', description: 'Edited.', reply: async () => 'edited' })
-    const { calls, outcome } = await interrupted(twice, twice, edited)
+    const { calls, store, run, outcome } = await interrupted(twice, twice, edited)
     expect(outcome).toMatchObject({ status: 'completed', text: 'one a, two b', children: 2 })
     expect(calls).toEqual(['one a', 'two b', 'restart'])
+    const child = store.conversation(
+      store.linksOf(run.id).find(({ agentName }) => agentName === 'one')?.childConversationId ?? '',
+    )
+    expect(eventsOfType(store, run.conversationId, 'definition-changed')).toEqual([
+      expect.objectContaining({ agent: 'one', runId: run.id, from: child?.agent.hash, to: edited.identity.ref.hash }),
+    ])
   })
+
+  test('tell of an edited agent once, however many of its children are used again', async () => {
+    const many: Doing = async ({ delegate }) => {
+      const asked = [
+        delegate('one', 'a'),
+        delegate('one', 'b'),
+        delegate('one', 'b'),
+        delegate('one', 'c', { key: 'x' }),
+      ]
+      return (await Promise.all(asked)).map(({ text }) => text).join()
+    }
+    const edited = agent({ name: 'one', description: 'Edited.', reply: async () => 'edited' })
+    const { store, run, outcome } = await interrupted(many, many, edited)
+    expect(outcome).toMatchObject({ status: 'completed', text: 'one a,one b,one b,one c', children: 4 })
+    expect(eventsOfType(store, run.conversationId, 'definition-changed')).toMatchObject([{ agent: 'one' }])
+  })
+
+  test('tell of nothing where no agent was edited', async () => {
+    const twice: Doing = async ({ delegate }) => both(delegate('one', 'a'), delegate('two', 'b'))
+    const { store, run } = await interrupted(twice, twice)
+    expect(eventsOfType(store, run.conversationId, 'definition-changed')).toEqual([])
+  })
+
+  test.each(['retry', 'rerun'] as const)(
+    'of a turn that %s made are made anew with the definition of now, and within that turn they are kept again',
+    async (change) => {
+      const calls: string[] = []
+      const held = makeGate()
+      const ends = change === 'retry' ? async () => Promise.reject(new Error('no')) : async () => undefined
+      const doing = (then: () => Promise<unknown>): Doing => {
+        return async ({ delegate }) => {
+          const text = await textOf(delegate('one', 'a'))
+          await then()
+          return text
+        }
+      }
+      const one = (description: string, says: string) =>
+        agent({
+          name: 'one',
+          description,
+          effect: 'pure',
+          reply: async () => {
+            calls.push(says)
+            return says
+          },
+        })
+      const first = start({ mayFail: true })
+      const run = first.runtime.run(leadOf(calls, doing(ends), one('First.', 'first')), 'go')
+      await run.result
+      await first.runtime.close()
+
+      const waits = async () => {
+        held.open()
+        return new Promise(() => undefined)
+      }
+      const second = start({ agents: [leadOf(calls, doing(waits), one('Second.', 'second'))], mayFail: true })
+      const talk = await second.runtime.conversation(run.conversationId)
+      const answer = second.store.nodesOf(run.id).find(({ kind }) => kind === 'agent_message')
+      const again = await talk.history[change](answer?.id ?? '')
+      again.result.catch(() => undefined)
+      await held.opened
+      await second.runtime.close()
+
+      const third = start({
+        agents: [
+          leadOf(
+            calls,
+            doing(async () => undefined),
+            one('Third.', 'third'),
+          ),
+        ],
+      })
+      const [resumed] = await third.runtime.resume()
+      expect(await resumed?.result).toMatchObject({ status: 'completed', text: 'second', children: 1 })
+      expect(calls).toEqual(['first', 'second'])
+      expect(
+        eventsOfType(third.store, run.conversationId, 'definition-changed').filter((event) => event.agent === 'one'),
+      ).toMatchObject([{ runId: again.id }])
+    },
+  )
 
   test('find a child that is not over yet: it goes on with the definition of now', async () => {
     const asked = makeGate()

@@ -52,20 +52,34 @@ describe('what a project says', () => {
 })
 
 describe('what was left out of a file', () => {
-  test.each([['run', 'a', 'Go.'], ['explain', 'a'], ['doctor']])('legate %s says it', async (...words) => {
-    const place = project({
-      '.claude/agents/a.md': agent(
-        'observer: x\nspeed: 1\nhooks:\n  SessionStart:\n    - hooks: [{ type: command, command: x }]',
-      ),
-    })
-    await serveModel(place, (model) => model.onMessage(/./, { content: 'Done.' }))
-    const { stdout, stderr } = await place.run(words)
-    const said = words[0] === 'doctor' ? stdout : stderr
+  const LEFT_OUT = agent('observer: x\nspeed: 1\nhooks:\n  SessionStart:\n    - hooks: [{ type: command, command: x }]')
 
-    expect(said).toContain('`observer` is ignored')
-    expect(said).toContain('unknown key `speed`')
-    expect(said.replace(/\s+/g, ' ')).toContain('`hooks.SessionStart` is ignored')
+  test.each([['run', 'a', 'Go.'], ['chat', 'a'], ['explain', 'a'], ['doctor']])(
+    'legate %s says it',
+    async (...words) => {
+      const place = project({ '.claude/agents/a.md': LEFT_OUT })
+      await serveModel(place, (model) => model.onMessage(/./, { content: 'Done.' }))
+      const { stdout, stderr } = await place.run(words, words[0] === 'chat' ? { input: 'Go.\n' } : {})
+
+      expectLeftOut(words[0] === 'doctor' ? stdout : stderr)
+    },
+  )
+
+  test('legate serve says it at its start', async () => {
+    const place = project({ '.claude/agents/a.md': LEFT_OUT })
+    await serveModel(place, (model) => model.onMessage(/./, { content: 'Done.' }))
+    const server = place.legate(['serve', '.claude/agents/a.md', '--port', '0'])
+    await server.says('http://')
+
+    expectLeftOut(server.stderr)
   })
+
+  function expectLeftOut(said: string): void {
+    const line = said.replace(/\s+/g, ' ')
+    expect(line).toContain('`observer` is ignored')
+    expect(line).toContain('unknown key `speed`')
+    expect(line).toContain('`hooks.SessionStart` is ignored')
+  }
 
   test('a hook that is not understood is one line, and nothing runs', async () => {
     const place = project({

@@ -732,6 +732,41 @@ describe('hooks around a tool', () => {
       ['end', 'completed', run.id],
     ])
   })
+
+  test('the end of a delegation has the metadata of its result: why there is no answer, and what the hooks of the child left', async () => {
+    const seen: unknown[] = []
+    const child = agent({
+      name: 'child',
+      instructions: '',
+      model: scriptedModel(['said', { error: new Error('no such model') }]),
+      hooks: {
+        onRequest: (_request, { extra }) => {
+          extra['sources'] = 2
+        },
+      },
+    })
+    const host = agent({
+      name: 'host',
+      instructions: '',
+      model: scriptedModel([
+        { calls: [{ name: 'ask', input: { message: 'x' } }] },
+        { calls: [{ name: 'ask', input: { message: 'y' } }] },
+        'done',
+      ]),
+      subagents: { ask: child },
+      hooks: { onDelegationEnd: ({ status, metadata }) => void seen.push([status, metadata]) },
+    })
+    const runtime = openRuntime({ logger: silent })
+    const run = runtime.run(host, 'go')
+    await run.result
+    await runtime.idle()
+
+    expect(seen).toMatchObject([
+      ['completed', { response_metadata: { sources: 2 } }],
+      ['failed', { unavailable: true, error: expect.stringContaining('no such model') }],
+    ])
+    expect(seen[0]).not.toHaveProperty('1.unavailable')
+  })
 })
 
 test('ten runs of one agent at once keep ten states', async () => {

@@ -52,3 +52,36 @@ test('refuses a rule that could never match', () => {
     'agent "caller", leaveFree: the rule "npm test" must start with one of',
   )
 })
+
+test('a call that its tool says a person must allow waits for one, whatever is free', async () => {
+  const done: string[] = []
+  const pay = tool({
+    description: 'Pays.',
+    input: { type: 'object' },
+    approval: 'required',
+    execute: () => {
+      done.push('paid')
+      return 'paid'
+    },
+  })
+  const payer = agent({
+    name: 'payer',
+    instructions: 'You pay.',
+    tools: { pay },
+    grant: { use: ['tool:*'], ask: ['tool:*'], free: ['tool:*', 'tool:pay'] },
+    model: scriptedModel([{ calls: [{ name: 'pay', input: {} }] }, 'Done.']),
+  })
+  await using runtime = createRuntime({ grant: { use: ['tool:*'], ask: ['tool:pay'], free: ['tool:pay'] } })
+  const run = runtime.run(leaveFree(payer, ['tool:pay']), 'Go.')
+  const asked: string[] = []
+  for await (const event of run) {
+    if (event.type !== 'approval-request' || event.nodeId === null) continue
+    asked.push(event.request)
+    expect(done).toEqual([])
+    await runtime.answer(event.nodeId, { allow: true })
+  }
+
+  expect(asked).toEqual(['tool:pay'])
+  expect(await run.result).toMatchObject({ status: 'completed' })
+  expect(done).toEqual(['paid'])
+})

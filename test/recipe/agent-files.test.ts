@@ -746,6 +746,30 @@ describe('permissions only narrow', () => {
 })
 
 describe('what else files say', () => {
+  test.each([
+    ['0', 'none'],
+    ['1024', 'low'],
+    ['4000', 'low'],
+    ['"10_000"', undefined],
+    ['10000', 'medium'],
+    ['16000', 'high'],
+    ['32000', 'xhigh'],
+    ['-1', undefined],
+    ['1.5', undefined],
+  ])('`effort: %s` of a Claude file is %s, and the file says how it is read', async (number, level) => {
+    const { settings, notices } = await agentIn('.claude/agents/a.md', markdown(`${named}\neffort: ${number}`))
+
+    expect(settings.reasoning).toBe(level)
+    const message = level === undefined ? /is not known; it is ignored/ : new RegExp(`is read as \`${level}\``)
+    expect(notices).toMatchObject([{ message: expect.stringMatching(message) }])
+  })
+
+  test('a number is no effort in a dialect that has words for it', async () => {
+    const { settings } = await agentIn('.opencode/agents/a.md', markdown('description: d\nreasoningEffort: 32000'))
+
+    expect(settings).toEqual({})
+  })
+
   test('limits, sampling, skills, servers, prompts', async () => {
     const claude = await agentIn(
       '.claude/agents/a.md',

@@ -32,53 +32,44 @@ async function verdictOf(file: AgentFile, request: string): Promise<string> {
   return (await runtime.explain(await recipeAgent(file, { grant: { use: EVERYTHING } }), request)).verdict
 }
 
-/** The fields of files in public repositories but for their descriptions, and what they come to. */
-const FOUND: readonly (readonly [of: string, fields: string, read: object])[] = [
+const DATAAGENT = 'xyy631881-lab/agentscope-dataagent@62ab66974b35c678d8f15704687d4cc02d6903f2'
+const CHAPTER_16 =
+  'ningbingjian/learn-agentscope-demo@90dd61a63a0e1b16a976ac1fe1d813615b0e8765:16-SubAgentOrchestration'
+const CHAPTER_21 = 'ningbingjian/learn-agentscope-demo@eeddfb472d7f233aef62670cf6e9db6af8b91ac7:21-GatewayAndChannel'
+const COMPLAINTS = 'ataskite/agentscope-demo@7462445b30d35d11984ee90620919f62fac93759'
+const FINANCE = 'ataskite/agentscope-demo@f36b38ec20cec8d16a3a6e58d82b3890ebe48eed'
+const TEMPLATES = 'src/main/resources/harness-templates'
+
+/**
+ * The fields of files in public repositories but for their descriptions, and what they come to. Those of `agentscope-java` itself
+ * are in `real-files.test.ts`. Folders of homes have another name here.
+ */
+const FOUND: readonly (readonly [from: string, fields: string, read: object])[] = [
   [
-    'agentscope-ai/agentscope-java, agentscope-dataagent: data-explorer',
-    'maxIters: 30',
-    { budget: { modelCalls: 30 } },
-  ],
-  [
-    'agentscope-ai/agentscope-java, agentscope-dataagent: report-writer',
-    'maxIters: 25',
-    { budget: { modelCalls: 25 } },
-  ],
-  [
-    'agentscope-ai/agentscope-java, agentscope-paw: escalation-router',
-    'name: escalation-router\ntools: [read_file, grep_files, glob_files, session_search, session_history]',
-    { title: 'escalation-router', budget: { modelCalls: 10 }, grant: { deny: ['agent:*'] } },
-  ],
-  [
-    'agentscope-ai/agentscope-java, agentscope-paw: fact-checker',
-    'name: fact-checker\ntools: [read_file, grep_files, glob_files]',
-    { title: 'fact-checker', grant: { deny: ['agent:*'] } },
-  ],
-  [
-    'xyy631881-lab/agentscope-dataagent: data-agent',
+    `${DATAAGENT}:.agentscope/insight-agent-workspace/subagents/data-agent.md`,
     'workspace:\n  mode: shared\nmodel: longcat\nmaxIters: 20\ntools: [filesystem, shell_execute, memory_search, memory_get, session_search]',
     { model: 'longcat', budget: { modelCalls: 20 }, grant: { deny: ['agent:*'] } },
   ],
   [
-    'xyy631881-lab/agentscope-dataagent: test-echo',
+    `${DATAAGENT}:.agentscope/insight-agent-workspace/subagents/test-echo.md`,
     'workspace:\n  mode: shared\ntools: [write_file]',
     { budget: { modelCalls: 10 }, grant: { deny: ['agent:*'] }, notices: [] },
   ],
-  ['xyy631881-lab/agentscope-dataagent: data-explorer', 'maxIters: 12', { budget: { modelCalls: 12 } }],
-  ['ningbingjian/learn-agentscope-demo, chapter 16: researcher', 'steps: 6', { budget: { modelCalls: 6 } }],
-  ['ningbingjian/learn-agentscope-demo, chapter 16: reviewer', 'steps: 6', { budget: { modelCalls: 6 }, grant: null }],
+  [`${DATAAGENT}:shared/agents/data-agent/subagents/data-explorer.md`, 'maxIters: 12', { budget: { modelCalls: 12 } }],
+  [`${CHAPTER_16}/.agentscope/workspace/subagents/researcher.md`, 'steps: 6', { budget: { modelCalls: 6 } }],
+  [`${CHAPTER_16}/.agentscope/workspace/subagents/reviewer.md`, 'steps: 6', { budget: { modelCalls: 6 }, grant: null }],
   [
-    'ningbingjian/learn-agentscope-demo, chapter 21: researcher',
+    `${CHAPTER_21}/.agentscope/workspace/subagents/researcher.md`,
     'steps: 6\nmode: subagent\nexpose_to_user: true',
     { budget: { modelCalls: 6 }, isHidden: false },
   ],
   [
-    'ataskite/agentscope-demo, complaint-reviewer: roi-calculator',
+    `${COMPLAINTS}:${TEMPLATES}/complaint-reviewer/subagents/roi-calculator.md`,
     'name: roi-calculator\nworkspace: "/home/ann/.agentscope/roi-calculator"',
     { title: 'roi-calculator', unmet: [] },
   ],
   [
-    'ataskite/agentscope-demo, finance-intel-tracker: intel-collector',
+    `${FINANCE}:${TEMPLATES}/finance-intel-tracker/subagents/intel-collector.md`,
     'name: intel-collector\nworkspace: "/home/ann/.agentscope/finance-intel-tracker/agents/intel-collector"\nmodel: qwen-max',
     { model: 'qwen-max', unmet: [] },
   ],

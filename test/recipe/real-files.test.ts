@@ -38,6 +38,22 @@ const CHANGES_NOTHING = {
   'exec:ls': 'deny',
 } as const
 
+const FINAPP = 'luisda-291105/finApp-back@f9a346be46aa9a9a37948bd79a3df7eec7b54e4d:.opencode/agents'
+const FINAPP_LATER = 'luisda-291105/finApp-back@1fa8af53878b9dbe02e119317954778f7e6cac0b:.opencode/agents'
+const ARGGON = 'Arggon/ArggonManager@0cd3a324030e1ca55824b61c074f653a0bae0e30:.opencode/agents'
+const ARGGON_BEFORE = 'Arggon/ArggonManager@a88cf8e5f25478f1f0098fb7c7962d0f8d2a4251:.opencode/agents'
+const JADE = 'sea2709/jade-court@76e67b2f56ca62a6561d2ca4f6372738065192ec:.opencode/agents'
+const FORGE = 'bananaback/swarm-forge-lite-design-boosted@60561bbbb63d94d14065b91df4ee14961a4193ac:.opencode/agents'
+
+const denied = (action: string, ...resources: readonly string[]) =>
+  resources.map((one) => rule(action, one, 'deny')).join('')
+const allowed = (action: string, ...resources: readonly string[]) =>
+  resources.map((one) => rule(action, one, 'allow')).join('')
+const nothingOf = (...actions: readonly string[]) => actions.map((one) => denied(one, '*')).join('')
+const ofTracker = ['create', 'update', 'handoff', 'start', 'branch', 'cleanup', 'priority', 'sync', 'import_issues']
+// Its lists are not indented.
+const FORGE_FIELDS = `mode: all\nmodel: opencode-go/deepseek-v4.1-flash#high\nrequest:\n  body:\n    temperature: 1\n    top_p: 0.95\nhidden: false\ndisabled: false\npermissions:\n${`${denied('edit', '.swarmforge/**', 'swarm-forge-lite/.swarmforge/**')}${denied('shell', 'crap4py*', '*/tools/refactorer/crap4py*', 'dry4py*', '*/tools/shared/dry4py*', 'ruff4py*', '*/tools/shared/ruff4py*', '*pytest*', '*run_acceptance*')}`.replaceAll(/^ {2}/gm, '')}`
+
 const TERRA = 'openai/gpt-5.6-terra'
 const PROGRAMS = ['python -m pytest *', 'python -m ruff check *', 'python -m unittest *', 'git status *', 'git diff *']
 const RULES_BEFORE = `permission:\n  edit: allow\n  task: deny\n  doom_loop: ask\n  bash:\n    "*": ask\n${PROGRAMS.map((one) => `    ${JSON.stringify(one)}: allow\n`).join('')}    "git push *": deny\n    "git reset --hard *": deny\n    "git clean *": deny\n`
@@ -71,6 +87,89 @@ const OPENCODE: readonly RealFile[] = [
       'file.write:/workspace/RESEARCH_PROGRAM.md': 'ask',
     },
   },
+  {
+    from: `${FINAPP}/implementer.md`,
+    fields: `mode: subagent\npermissions:\n${allowed('shell', '*')}${nothingOf('webfetch', 'subagent')}`,
+    is: { isHidden: false },
+    decided: { 'exec:./mvnw test': 'allow', 'net:example.com': 'deny', 'agent:planner': 'deny' },
+  },
+  {
+    from: `${FINAPP}/reviewer.md`,
+    fields: `mode: subagent\npermissions:\n${denied('edit', '*')}${rule('shell', '*', 'ask')}${allowed('shell', './mvnw test*', './mvnw package*', 'git diff*', 'git status*')}${nothingOf('webfetch', 'subagent')}`,
+    is: { isHidden: false },
+    decided: {
+      // Of a file that you run, only the brackets of Claude free a program from being asked for.
+      'exec:git diff HEAD': 'ask',
+      'exec:npm install': 'ask',
+      'net:example.com': 'deny',
+      'file.write:/workspace/a.java': 'deny',
+      'agent:planner': 'deny',
+    },
+  },
+  {
+    from: `${FINAPP_LATER}/coordinator.md`,
+    fields: `mode: primary\npermissions:\n${nothingOf('edit', 'shell', 'webfetch', 'websearch', 'subagent')}${allowed('subagent', 'planner', 'implementer', 'reviewer')}`,
+    is: { isHidden: true },
+    decided: { ...CHANGES_NOTHING, 'agent:planner': 'allow', 'agent:other': 'deny' },
+  },
+  {
+    from: `${ARGGON_BEFORE}/arggon-reviewer.md`,
+    fields: `mode: subagent\npermissions:\n${nothingOf('edit', 'subagent')}`,
+    is: { isHidden: false },
+    decided: { 'file.write:/workspace/a.ts': 'deny', 'agent:maker': 'deny', 'exec:npm test': 'allow' },
+  },
+  {
+    from: `${ARGGON}/arggon-maker.md`,
+    fields: `mode: subagent\npermissions:\n${nothingOf('subagent', 'arggon_create', 'arggon_arggon_create')}`,
+    is: { isHidden: false },
+    decided: { 'agent:verifier': 'deny', 'tool:arggon_create': 'deny', 'file.write:/workspace/a.ts': 'allow' },
+  },
+  {
+    from: `${ARGGON}/arggon-verifier.md`,
+    fields: `mode: subagent\npermissions:\n${nothingOf('edit', 'subagent', ...ofTracker.map((one) => `arggon_${one}`), ...ofTracker.slice(0, 3).map((one) => `arggon_arggon_${one}`))}${denied('shell', 'git commit*', 'git push*', 'git merge*', 'git rebase*')}`,
+    is: { isHidden: false },
+    decided: {
+      'exec:npm test': 'allow',
+      'exec:git commit -m x': 'deny',
+      'tool:arggon_sync': 'deny',
+      'file.write:/workspace/a.ts': 'deny',
+    },
+  },
+  {
+    from: `${JADE}/ui-ux-designer.md`,
+    fields: `mode: subagent\npermissions:\n${denied('edit', '*')}${allowed('edit', 'docs/reports/design/**')}${denied('edit', '.cursor/**', '.opencode/**', '.env')}${allowed('shell', '*')}${denied('shell', 'git push *')}`,
+    is: { isHidden: false },
+    decided: {
+      'file.write:/workspace/docs/reports/design/a/spec.md': 'allow',
+      'file.write:/workspace/apps/web/a.ts': 'deny',
+      'file.write:/workspace/.env': 'deny',
+      'exec:pnpm dev': 'allow',
+      'exec:git push origin main': 'deny',
+    },
+  },
+  {
+    from: `${JADE}/adversarial-reviewer.md`,
+    fields: `mode: subagent\nmodel: opencode/deepseek-v4-pro\npermissions:\n${denied('edit', '*')}${allowed('edit', 'docs/reports/adversarial-review/**')}${allowed('shell', '*')}${denied('shell', 'git commit *', 'git push *', 'git checkout *', 'git reset *', 'pnpm add *', 'pnpm install *')}`,
+    is: { model: 'opencode/deepseek-v4-pro' },
+    decided: {
+      'file.write:/workspace/docs/reports/adversarial-review/x/report.md': 'allow',
+      'file.write:/workspace/apps/server/a.ts': 'deny',
+      'exec:git diff HEAD': 'allow',
+      'exec:pnpm add left-pad': 'deny',
+    },
+  },
+  ...['interrogator', 'critic'].map((name) => ({
+    from: `${FORGE}/${name}.md`,
+    fields: FORGE_FIELDS,
+    is: { isHidden: false, isDisabled: false },
+    decided: {
+      'file.write:/workspace/.swarmforge/a': 'deny',
+      'file.write:/workspace/src/a.py': 'allow',
+      'exec:crap4py src': 'deny',
+      'exec:python -m pytest -q': 'deny',
+      'exec:git status': 'allow',
+    } as const,
+  })),
   {
     from: `${ATLAS_BEFORE}/research-engineer.md`,
     fields: `mode: subagent\nmodel: ${TERRA}\nsteps: 80\n${RULES_BEFORE}`,

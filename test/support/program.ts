@@ -19,10 +19,17 @@ export async function runProgram(source: string, more: Readonly<Record<string, s
   const file = path.join(folder, 'program.mjs')
   writeFileSync(file, toJavaScript(source))
   const env = { ...process.env, ...more, TMPDIR: folder }
-  const { stdout, stderr } = await promisify(execFile)(process.execPath, [file], { timeout: 20_000, env })
+  const running = promisify(execFile)(process.execPath, [file], { timeout: LONGEST_MS, env })
+  const { stdout, stderr } = await running.catch((error: { killed?: boolean; stdout?: string; stderr?: string }) => {
+    if (error.killed !== true) throw error
+    throw new Error(`It did not end within ${LONGEST_MS / 1_000} s. It printed:\n${error.stdout}${error.stderr}`)
+  })
   if (stderr !== '') throw new Error(`It printed to stderr:\n${stderr}`)
   return stdout
 }
+
+/** Only a program that hangs takes as long: some wait while a test backs up a database and runs commands, on a machine that is busy. */
+const LONGEST_MS = 60_000
 
 export function toJavaScript(source: string): string {
   const compilerOptions = { target: ts.ScriptTarget.ES2022, module: ts.ModuleKind.ESNext, verbatimModuleSyntax: true }

@@ -6,6 +6,7 @@
 //   - A call is known by what it asks, never by when it asks: the name of the agent and the input, or the text of the question, and
 //     a number among equal calls. So code may make its calls in another order when it runs again.
 //   - The agent's definition is no part of an id: within one turn a child counts for its call, also where the agent was edited since.
+//     A turn that `retry` or `rerun` made has another node, so other ids: it makes each call anew, with the definition of now.
 //   - Code that began under an older version of this program, which numbered all calls in their order, keeps these numbers.
 
 import { CallerInput, SlotInput } from '../agent/definition/input.ts'
@@ -83,6 +84,7 @@ export class CallIds {
 export class Definitions {
   private readonly asked: Set<string> = new Set()
   private readonly answered: Set<string> = new Set()
+  private readonly told: Set<string> = new Set()
 
   /** False where a child of this definition already answered for another one. */
   ask(ref: AgentRef): boolean {
@@ -95,6 +97,14 @@ export class Definitions {
     if (stored.hash === asked.hash) return true
     this.answered.add(wordOf(stored))
     return !this.asked.has(wordOf(stored))
+  }
+
+  /** True the first time that a child of one definition answers for another one. */
+  isNews(stored: AgentRef, asked: AgentRef): boolean {
+    const change = `${wordOf(stored)} ${wordOf(asked)}`
+    if (stored.hash === asked.hash || this.told.has(change)) return false
+    this.told.add(change)
+    return true
   }
 }
 

@@ -11,10 +11,11 @@ import { refusedOutcome } from '../graph/conclude.ts'
 import type { LiveBody } from '../graph/event.ts'
 import { type Outcome, withWords } from '../graph/outcome.ts'
 import { findAttributes } from '../graph/reader.ts'
-import type { Id, Node } from '../graph/rows.ts'
+import type { AgentRef, Id, Node } from '../graph/rows.ts'
 import { nextTryOf } from '../rules/delegation/retry-child.ts'
 import { type ChildIds, planDeliver } from '../rules/delegation/spawn.ts'
 import type { ApprovalRequest } from '../rules/turn/approval-of.ts'
+import { heldNode } from '../rules/turn/claim.ts'
 import { look, untilLoaded } from '../store/look.ts'
 import { DELEGATE_OPTIONS, type DelegateOptions } from '../tool/attempts.ts'
 import {
@@ -184,7 +185,28 @@ export class CalledChildren implements CurrentCall {
     if (ids.requestHash !== undefined) {
       if (turn.requestHash !== ids.requestHash) throw this.conflicting(OTHER_CALL)
     } else if (!this.definitions.answer(child.agent, offer.agent.identity.ref)) throw this.conflicting(MIXED)
+    if (link.outcome !== null) await this.tellChange(child.agent, offer.agent.identity.ref)
     return rejoin(this.run, { link, offer })
+  }
+
+  /**
+   * Leaves an event where a child that has ended answers for an agent that was edited since. The row of the child keeps the
+   * definition that answered. Each edited agent is told once, however many of its children are used again.
+   */
+  private async tellChange(stored: AgentRef, asked: AgentRef): Promise<void> {
+    if (!this.definitions.isNews(stored, asked)) return
+    const { home, work } = this.run
+    const { claim } = work
+    await home.ledger.commit({
+      kind: 'note',
+      rootId: claim.rootId,
+      plan: (draft) => {
+        const node = heldNode(draft, claim)
+        if (node === undefined) return
+        const change = { type: 'definition-changed', agent: asked.name, from: stored.hash, to: asked.hash } as const
+        draft.event(draft.turn(node.turnId), node.id, change)
+      },
+    })
   }
 
   private async refuse(what: string): Promise<never> {

@@ -311,7 +311,10 @@ export type EventBody =
       readonly message: string
     }
   | {
-      /** The run continues with a definition of its agent that has changed since it began. */
+      /**
+       * The run continues with a definition of its agent that has changed since it began; or code that runs again uses a child
+       * that has ended, although the definition of the child's agent has changed since.
+       */
       readonly type: 'definition-changed'
       /** The name of the agent. */
       readonly agent: string

@@ -57,6 +57,8 @@ describe.skipIf(!existsSync('/proc/self/stat'))('who is proven dead', () => {
     })
     const [said] = (await once(parent.stdout, 'data')) as [Buffer]
     const proof = proofOf(Number(said))
+    // As long as the parent is a shell, it hears of its child's end, and nothing remembers the child.
+    await vi.waitFor(() => expect(readFileSync(`/proc/${parent.pid}/comm`, 'utf8')).toBe('sleep\n'))
 
     process.kill(proof.pid, 'SIGKILL')
 

@@ -257,10 +257,16 @@ export class AgentFileDraft {
     this.report.fault({ code: 'invalid_value', message, line: this.lineOf(key) })
   }
 
-  effort(key: string): void {
+  /** Reads how much the model thinks; a number is a budget of tokens where a dialect has these, and means the level nearest to it. */
+  effort(key: string, isBudgetKnown = false): void {
     const said = this.text(key)?.trim().toLowerCase()
     if (said === undefined) return
-    const level = ownValue(EFFORTS, said)
+    const budgeted = isBudgetKnown ? levelOf(said) : undefined
+    if (budgeted !== undefined) {
+      const message = `\`${key}: ${said}\` is read as \`${budgeted}\`: models are told a level here, not a number of tokens`
+      this.report.note({ code: 'model', message, line: this.lineOf(key) })
+    }
+    const level = ownValue(EFFORTS, said) ?? budgeted
     if (level !== undefined) this.settings.reasoning = level
     else
       this.report.warning({
@@ -432,7 +438,9 @@ const FEWER = 'Write fewer, wider ones: a * stands for any text.'
 
 const BRIEFINGS = ['none', 'snapshot', 'summary', 'fork'] as const
 
-const EFFORTS: Readonly<Record<string, NonNullable<ModelSettings['reasoning']>>> = {
+type Effort = NonNullable<ModelSettings['reasoning']>
+
+const EFFORTS: Readonly<Record<string, Effort>> = {
   none: 'none',
   minimal: 'minimal',
   low: 'low',
@@ -440,6 +448,19 @@ const EFFORTS: Readonly<Record<string, NonNullable<ModelSettings['reasoning']>>>
   high: 'high',
   xhigh: 'xhigh',
   max: 'xhigh',
+}
+
+/** The most tokens of each level. They are the steps that Claude Code had for `think`, `megathink` and `ultrathink`. */
+const BUDGETS: readonly (readonly [most: number, level: Effort])[] = [
+  [0, 'none'],
+  [4_000, 'low'],
+  [10_000, 'medium'],
+  [31_999, 'high'],
+]
+
+function levelOf(said: string): Effort | undefined {
+  if (!/^\d{1,9}$/.test(said)) return undefined
+  return BUDGETS.find(([most]) => Number(said) <= most)?.[1] ?? 'xhigh'
 }
 
 /**

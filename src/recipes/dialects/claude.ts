@@ -43,7 +43,7 @@ export const claude: AgentDialect = {
     draft.allowTools('tools')
     draft.narrowing.freePrograms()
     draft.denyTools('disallowedTools')
-    draft.effort('effort')
+    draft.effort('effort', true)
     draft.limit('modelCalls', draft.number('maxTurns'), 'maxTurns')
     draft.servers('mcpServers')
     draft.agent.skills = draft.texts('skills')

@@ -46,6 +46,21 @@ test('the pages link only to what is there', () => {
   expect(broken).toEqual([])
 })
 
+test('the pages of the package link only to what the package has, but for those that are written for its sources', () => {
+  const { files } = JSON.parse(text('package.json')) as { files: string[] }
+  const published = [...files, 'README.md', 'LICENSE']
+  const link = /\]\((?!https?:|#|mailto:)([^)#]+)(?:#[^)]*)?\)/g
+  const readers = pages.filter((page) => page !== 'docs/scenarios.md' && page !== 'CONTRIBUTING.md')
+  const outside = readers.flatMap((page) =>
+    matches(page, link)
+      .map((target) => path.posix.join(path.posix.dirname(page), target))
+      .filter((target) => !published.some((one) => target === one || target.startsWith(`${one}/`)))
+      .map((target) => `${page}: ${target}`),
+  )
+
+  expect(outside).toEqual([])
+})
+
 test('the pages name only files that are there', () => {
   const file = /`((?:src|test|docs|examples|scripts)\/[\w./-]+)`/g
   const missing = pages.flatMap((page) =>

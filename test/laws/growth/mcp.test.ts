@@ -65,7 +65,7 @@ describe('messages of a server', () => {
 
 describe('a listing of a server', () => {
   const limit = { availableTools: null, excludedTools: [] }
-  const options = { limit, secrets: SECRETS, room: 8, taken: new Set<string>() }
+  const options = { limit, secrets: SECRETS, room: 8, taken: new Set<string>(), isHttp: true }
   const tool = { description: 'a', inputSchema: { type: 'object', properties: { a: { type: 'string' } } } }
 
   testGrowth('names of tools', {

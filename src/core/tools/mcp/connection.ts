@@ -202,7 +202,8 @@ class McpConnection implements OpenSource, OpenServer {
       const room = this.place.name.length + SOURCE_SEPARATOR.length
       const beside = resourceTools(this, session.client.getServerCapabilities(), this.settings)
       const taken = new Set(beside.keys())
-      const { tools, warnings } = readTools(given, { limit: this.settings, secrets: this.secrets, room, taken })
+      const isHttp = this.settings.command === null
+      const { tools, warnings } = readTools(given, { limit: this.settings, secrets: this.secrets, room, taken, isHttp })
       const own = tools.map((listed) => [listed.shownAs, serverTool(this, listed)] as const)
       this.tools = new Map([...beside, ...own])
       this.warnings = cut === null ? warnings : [cut, ...warnings]

@@ -8,6 +8,7 @@ import { matchName } from '../../grant/match.ts'
 import { isWithin, type ToolLimit } from '../../tool/source.ts'
 import { guardedSchema } from './guarded-schema.ts'
 import { MOST_PAGES, MOST_TOOLS } from './options.ts'
+import { headerFault } from './parameter-headers.ts'
 import { shownLine, shownText } from './server.ts'
 
 /** A tool that a server listed, checked. */
@@ -37,6 +38,8 @@ export interface ListOptions {
   readonly room: number
   /** Names of our own tools for this server. */
   readonly taken: ReadonlySet<string>
+  /** Whether parameters may be asked for as headers. */
+  readonly isHttp: boolean
 }
 
 /** Reads the tools from any answer of a server. Leaves out the unusable ones, with the reason. */
@@ -55,7 +58,7 @@ export function readTools(given: readonly unknown[], options: ListOptions): List
   const wanted = [...found].filter(([name]) => isWithin(limit, { name, shownAs: names.get(name) ?? name }))
   const tools = wanted.slice(0, MOST_TOOLS).flatMap(([name, item]) => {
     const shownAs = names.get(name)
-    const input = shownAs === undefined ? 'another tool has its name' : inputOf(item, secrets)
+    const input = shownAs === undefined ? 'another tool has its name' : inputOf(item, options)
     if (shownAs !== undefined && typeof input !== 'string') return [listed(item, { name, shownAs, input, options })]
     warnings.push(`the tool ${JSON.stringify(name)} was left out: ${input}`)
     return []
@@ -104,8 +107,9 @@ function isTaskOnly({ execution }: { readonly execution?: unknown }): boolean {
 }
 
 /** The schema as it is checked, or the reason why the tool cannot be used. */
-function inputOf(item: Record<string, unknown>, secrets: Secrets): CheckedSchema | string {
-  return isTaskOnly(item) ? 'it runs as a task only' : guardedSchema(item['inputSchema'], secrets)
+function inputOf(item: Record<string, unknown>, { secrets, isHttp }: ListOptions): CheckedSchema | string {
+  if (isTaskOnly(item)) return 'it runs as a task only'
+  return (isHttp ? headerFault(item['inputSchema']) : undefined) ?? guardedSchema(item['inputSchema'], secrets)
 }
 
 function notThere(wanted: readonly (readonly [string, unknown])[], { limit, taken }: ListOptions): string[] {
