@@ -1,6 +1,7 @@
 import { nearest } from '../../core/base/options.ts'
 import { secretsInCommand, shownWords } from '../../core/base/secrets/command-secrets.ts'
 import { isSecretName, SECRET_MARK, withoutShapes } from '../../core/base/secrets/shapes.ts'
+import { isAbsent, type TextMap, type TextTree, valueAt } from '../../core/base/text-tree/tree.ts'
 import { plainHost } from '../../core/grant/host.ts'
 import { matchName } from '../../core/grant/match.ts'
 import { decidedWords } from '../../core/grant/request.ts'
@@ -10,7 +11,6 @@ import { sourceName } from '../../core/tool/source.ts'
 import { serverVariables, variablesIn } from '../../core/tools/mcp/environment.ts'
 import { Fields } from '../text/fields.ts'
 import type { NoticeReport } from '../text/notice.ts'
-import { entryOf, isAbsent, type TextMap, type TextTree } from '../text/tree.ts'
 import type { AgentFile } from './agent-file.ts'
 import { wordsOfHook } from './file-hook.ts'
 import { closestKey, correctKeys } from './names.ts'
@@ -233,7 +233,7 @@ function readApproval(server: string, fields: Fields, { ask }: ServerReading): v
   const source = sourceName(server)
   if (modeIn(fields.get('default_tools_approval_mode')) === 'prompt') ask(`tool:${source}__*`)
   for (const [tool, settings] of toolSettings(fields)) {
-    if (modeIn(entryOf(settings, 'approval_mode') ?? settings) === 'prompt') ask(`tool:${source}__${tool}`)
+    if (modeIn(valueAt(settings, 'approval_mode') ?? settings) === 'prompt') ask(`tool:${source}__${tool}`)
   }
 }
 
@@ -251,7 +251,7 @@ function closedTools(fields: Fields, report: NoticeReport): readonly string[] {
       const hint = 'If it restricts the tool, it does not do so here.'
       report.warning({ code: 'extension', message: `\`${at}.${key}\` is ignored`, line: place.line, hint })
     }
-    const mode = settings.kind === 'leaf' ? settings : entryOf(settings, 'approval_mode')
+    const mode = settings.kind === 'leaf' ? settings : valueAt(settings, 'approval_mode')
     if (isOff || settings.kind === 'list' || (!isFlag(settings, true) && isClosing(at, mode, place))) closed.push(tool)
   }
   return closed

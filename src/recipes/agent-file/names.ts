@@ -1,5 +1,6 @@
 import path from 'node:path'
 import { nearest } from '../../core/base/options.ts'
+import type { TextEntry, TextMap } from '../../core/base/text-tree/tree.ts'
 import {
   defaultModelOf,
   fullModelName,
@@ -8,7 +9,6 @@ import {
   resolveAlias,
 } from '../../core/model/named/model-names.ts'
 import { refuse } from '../text/notice.ts'
-import type { TextEntry, TextMap } from '../text/tree.ts'
 import type { AgentFile } from './agent-file.ts'
 
 /**

@@ -2,6 +2,7 @@ import path from 'node:path'
 import { DefinitionError, messageOf } from '../../core/base/error.ts'
 import { toJson } from '../../core/base/json.ts'
 import { type OptionRules, oneOf, readOptions, text } from '../../core/base/options.ts'
+import { type TextEntry, type TextMap, type TextTree, treeAt } from '../../core/base/text-tree/tree.ts'
 import type { AgentFile } from '../agent-file/agent-file.ts'
 import { AgentFileDraft } from '../agent-file/draft.ts'
 import { correctKeys } from '../agent-file/names.ts'
@@ -9,7 +10,6 @@ import { serverTools } from '../agent-file/tool-words.ts'
 import { Fields } from '../text/fields.ts'
 import { NoticeReport, refuse } from '../text/notice.ts'
 import { readText } from '../text/read-text.ts'
-import { type TextEntry, type TextMap, type TextTree, treeOf } from '../text/tree.ts'
 import { parseYaml } from '../text/yaml.ts'
 import { claude } from './claude.ts'
 import type { AgentDialect } from './dialect.ts'
@@ -128,7 +128,7 @@ async function readToml(text: string, file: string): Promise<FrontMatter> {
   const { parse, TomlError } = await import('smol-toml')
   try {
     const json = toJson(parse(text, { maxDepth: 60 }))
-    const tree = json.ok ? treeOf(json.value) : undefined
+    const tree = json.ok ? treeAt(json.value) : undefined
     if (tree?.kind === 'map') return { fields: withLines(tree, text), body: '' }
     throw refuse({ code: 'syntax', message: json.ok ? 'not valid TOML' : json.error }, file)
   } catch (error) {
@@ -217,7 +217,7 @@ function whole(
   file: string,
 ): FrontMatter {
   if (tree.kind === 'map') return { fields: tree, body }
-  if (tree.kind === 'leaf') return { fields: { kind: 'map', entries: new Map(), line: 1 }, body }
+  if (tree.kind === 'leaf') return { fields: { kind: 'map', entries: new Map(), line: 1, column: 1 }, body }
   throw refuse({ code: 'syntax', message: 'the front matter must be keys and values', line: tree.line }, file)
 }
 

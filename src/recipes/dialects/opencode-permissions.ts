@@ -7,6 +7,7 @@
 // - A rule that is not understood forbids more than it says, and allows nothing.
 
 import { nearest } from '../../core/base/options.ts'
+import type { TextEntry, TextList, TextMap, TextTree } from '../../core/base/text-tree/tree.ts'
 import { matchName } from '../../core/grant/match.ts'
 import type { AgentFileDraft } from '../agent-file/draft.ts'
 import { correctKeys } from '../agent-file/names.ts'
@@ -21,7 +22,6 @@ import {
 } from '../agent-file/patterns.ts'
 import { domainsUsed, toolsForbidden } from '../agent-file/tool-words.ts'
 import { ownValue } from '../text/fields.ts'
-import type { TextEntry, TextList, TextMap, TextTree } from '../text/tree.ts'
 
 type Action = 'allow' | 'ask' | 'deny'
 
@@ -130,7 +130,7 @@ function applyFrom(action: Action, later: ReadonlyMap<string, readonly Permissio
 }
 
 /** Merges a list of maps into one map; later maps come last. */
-function readMaps({ items, line }: TextList, place: Place): void {
+function readMaps({ items, line, column }: TextList, place: Place): void {
   const { field, draft } = place
   const entries = new Map<string, TextEntry>()
   for (const [key, entry] of items.flatMap((item) => (item.kind === 'map' ? [...item.entries] : []))) {
@@ -140,7 +140,7 @@ function readMaps({ items, line }: TextList, place: Place): void {
   const isWhole = items.every(({ kind }) => kind === 'map')
   const taken = isWhole ? 'its maps are read as one' : 'it is taken as deny'
   if (items.length > 0) draft.tightened(`\`${field}\` is a list; ${taken}`, field)
-  if (isWhole) readPermission({ kind: 'map', entries, line }, place)
+  if (isWhole) readPermission({ kind: 'map', entries, line, column }, place)
   else applyToAll('deny', new Map(), place)
 }
 

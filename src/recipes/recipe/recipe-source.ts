@@ -1,4 +1,12 @@
 import path from 'node:path'
+import {
+  renderedLeaf,
+  type TextLeaf,
+  type TextTree,
+  textsOf,
+  valueAt,
+  withLeaves,
+} from '../../core/base/text-tree/tree.ts'
 import { isExpression, render, syntaxTrouble, type TemplateTrouble } from '../template/engine.ts'
 import { type HeldTemplate, holdSources, holdValues, Releaser } from '../template/hold.ts'
 import { checkMarks, readIncludes } from '../template/includes.ts'
@@ -7,7 +15,6 @@ import { segmentsOf, tagName } from '../template/tags.ts'
 import { definedNames, undeclaredVariables } from '../template/variables.ts'
 import { type NoticeParts, type NoticeReport, refuse } from '../text/notice.ts'
 import { type ReadOptions, readText } from '../text/read-text.ts'
-import { entryOf, renderedLeaf, type TextLeaf, type TextTree, textsOf, withLeaves } from '../text/tree.ts'
 import { type ParsedYaml, parseYaml } from '../text/yaml.ts'
 import { RECIPE_DIR, type TemplateNames } from './parameters.ts'
 import { recipeTree } from './read-recipe.ts'
@@ -174,7 +181,8 @@ async function renderFields(
   leaves: readonly LeafTemplate[],
   values: Values,
 ): Promise<TextTree> {
-  const defined = new Set(textsOf(entryOf(recipeTree(tree), 'parameters') ?? { kind: 'list', items: [], line: 1 }))
+  const parameters = valueAt(recipeTree(tree), 'parameters')
+  const defined = new Set(parameters === undefined ? [] : textsOf(parameters))
   const rendered = leaves.filter(({ leaf }) => !defined.has(leaf))
   const known = report.isLenient ? new Set(Object.keys(values)) : undefined
   const ready = (text: string): string => {

@@ -1,34 +1,5 @@
 import type { Alias, CST, Document, LineCounter, Node, Pair, Scalar, YAMLMap, YAMLSeq } from 'yaml'
-
-/** A YAML text as a tree with the place of each value, counted from 1. Leaves keep their source text beside their value. */
-export type YamlTree = YamlLeaf | YamlList | YamlMap
-
-interface YamlPlace {
-  readonly line: number
-  readonly column: number
-}
-
-export interface YamlLeaf extends YamlPlace {
-  readonly kind: 'leaf'
-  readonly value: string | number | boolean | null
-  /** The source text where the value was not quoted: `1.10`, `yes`, `007`. */
-  readonly text: string
-  /** The line of the first character of the text; a block begins below its key. */
-  readonly textLine: number
-  /** How far a block is indented in the file; 0 for a leaf that is not a block. */
-  readonly indent: number
-}
-
-export interface YamlList extends YamlPlace {
-  readonly kind: 'list'
-  readonly items: readonly YamlTree[]
-}
-
-export interface YamlMap extends YamlPlace {
-  readonly kind: 'map'
-  /** Each entry has the place of its key. */
-  readonly entries: ReadonlyMap<string, YamlPlace & { readonly value: YamlTree }>
-}
+import { leafAt, type TextEntry, type TextLeaf, type TextPlace, TextProblem, type TextTree } from './tree.ts'
 
 export interface YamlOptions {
   /** How deep values may nest. */
@@ -41,30 +12,11 @@ export interface YamlOptions {
   readonly hasTemplates?: boolean
 }
 
-/** An error at a place of the text. */
-export class YamlTrouble extends Error {
-  readonly at: YamlPlace
-  readonly hint: string | undefined
-  /** True where the text is not YAML at all. */
-  readonly isSyntax: boolean
-
-  constructor(
-    message: string,
-    at: YamlPlace,
-    { hint, isSyntax = false }: { hint?: string | undefined; isSyntax?: boolean } = {},
-  ) {
-    super(message)
-    this.at = { line: at.line, column: at.column }
-    this.hint = hint
-    this.isSyntax = isSyntax
-  }
-}
-
 /**
  * Reads YAML 1.2 (and JSON, which is YAML) in bounded time. Accepts one document and no repeated key; merge keys are ordinary
- * keys. Throws a YamlTrouble.
+ * keys. Throws a TextProblem.
  */
-export async function readYaml(text: string, options: YamlOptions): Promise<YamlTree> {
+export async function readYaml(text: string, options: YamlOptions): Promise<TextTree> {
   yamlModule ??= await import('yaml')
   return new YamlReader(yamlModule, text, options).read()
 }
@@ -72,7 +24,7 @@ export async function readYaml(text: string, options: YamlOptions): Promise<Yaml
 /** Loaded with the first text and kept. */
 let yamlModule: typeof import('yaml') | undefined
 
-const START: YamlPlace = { line: 1, column: 1 }
+const START: TextPlace = { line: 1, column: 1 }
 const COMPOSING = {
   uniqueKeys: false,
   prettyErrors: false,
@@ -83,7 +35,7 @@ const COMPOSING = {
 
 /** A tree with the number of its values and levels when all aliases are expanded. */
 interface MeasuredTree {
-  readonly tree: YamlTree
+  readonly tree: TextTree
   readonly size: number
   readonly depth: number
 }
@@ -102,7 +54,7 @@ class YamlReader {
     this.lines = new yaml.LineCounter()
   }
 
-  read(): YamlTree {
+  read(): TextTree {
     const tokens = this.tokens()
     const composer = new this.yaml.Composer(COMPOSING)
     const [document, second] = [...composer.compose(tokens, true, this.source.length)] as Document[]
@@ -110,7 +62,7 @@ class YamlReader {
     if (error !== undefined) throw this.syntaxError(error.message, this.placeAt(error.pos[0]))
     if (second !== undefined) {
       const at = this.placeAt(second.range?.[0] ?? 0)
-      throw new YamlTrouble('there is more than one document', at, { hint: 'Keep one file for each.' })
+      throw new TextProblem('there is more than one document', at, 'Keep one file for each.')
     }
     return this.readAny(document?.contents, START).tree
   }
@@ -127,23 +79,23 @@ class YamlReader {
       // Reports the first error only; it reads no further.
       if (tokens.at(-1)?.type === 'error') break
       if (parser.stack.length > deepest) {
-        throw new YamlTrouble(`nested more than ${deepest} levels deep`, this.placeAt(parser.offset))
+        throw new TextProblem(`nested more than ${deepest} levels deep`, this.placeAt(parser.offset))
       }
       if (++words > mostWords) {
         const hint = 'Move what is long into files of its own.'
-        throw new YamlTrouble('it has too many values', this.placeAt(parser.offset), { hint })
+        throw new TextProblem('it has too many values', this.placeAt(parser.offset), hint)
       }
     }
     tokens.push(...parser.end())
     return tokens
   }
 
-  private syntaxError(message: string, at: YamlPlace): YamlTrouble {
+  private syntaxError(message: string, at: TextPlace): TextProblem {
     const written = this.source.split('\n', at.line)[at.line - 1] ?? ''
-    return new YamlTrouble(message, at, { hint: hasTextWithColon(written) ? COLON : SIGN, isSyntax: true })
+    return new TextProblem(message, at, hasTextWithColon(written) ? COLON : SIGN, true)
   }
 
-  private readAny(node: unknown, near: YamlPlace): MeasuredTree {
+  private readAny(node: unknown, near: TextPlace): MeasuredTree {
     if (node === null || node === undefined) return leaf(null, near)
     const at = this.placeOf(node) ?? near
     if (this.yaml.isAlias(node)) return this.readAlias(node, at)
@@ -152,27 +104,27 @@ class YamlReader {
     const sized = this.readNode(node as Node, at)
     if (sized.size > this.options.mostValues || sized.depth > this.options.deepest) {
       const hint = 'Write out what is meant, without aliases.'
-      throw new YamlTrouble('its aliases stand for too many values', at, { hint })
+      throw new TextProblem('its aliases stand for too many values', at, hint)
     }
     if (anchor !== undefined) this.anchors.set(anchor, sized)
     return sized
   }
 
-  private readNode(node: Node, at: YamlPlace): MeasuredTree {
+  private readNode(node: Node, at: TextPlace): MeasuredTree {
     if (this.yaml.isScalar(node)) return this.readScalar(node, at)
     if (this.yaml.isSeq(node)) return this.readList(node, at)
     const template = this.options.hasTemplates === true ? this.unquotedTemplate(node) : undefined
     return template === undefined ? this.readMap((node as YAMLMap).items as Pair[], at) : leaf(template, at)
   }
 
-  private readAlias({ source }: Alias, at: YamlPlace): MeasuredTree {
+  private readAlias({ source }: Alias, at: TextPlace): MeasuredTree {
     const found = this.anchors.get(source)
     if (found) return found
-    if (found === null) throw new YamlTrouble(`the alias *${source} is inside of what it stands for`, at)
-    throw new YamlTrouble(`nothing before it is named &${source}`, at, { hint: 'Quote a text that begins with *.' })
+    if (found === null) throw new TextProblem(`the alias *${source} is inside of what it stands for`, at)
+    throw new TextProblem(`nothing before it is named &${source}`, at, 'Quote a text that begins with *.')
   }
 
-  private readScalar(node: Scalar, { line, column }: YamlPlace): MeasuredTree {
+  private readScalar(node: Scalar, { line, column }: TextPlace): MeasuredTree {
     const { value } = node
     const place = { kind: 'leaf', line, column, textLine: line, indent: 0, ...this.blockPlace(node) } as const
     if (typeof value === 'string') {
@@ -188,7 +140,7 @@ class YamlReader {
   }
 
   /** Where the text of a block begins and how far it is indented, unless its first line tells. */
-  private blockPlace(node: Scalar): Partial<YamlLeaf> {
+  private blockPlace(node: Scalar): Partial<TextLeaf> {
     const { Scalar } = this.yaml
     if (node.type !== Scalar.BLOCK_LITERAL && node.type !== Scalar.BLOCK_FOLDED) return {}
     const start = node.range?.[0] ?? 0
@@ -198,18 +150,18 @@ class YamlReader {
     return { textLine: this.placeAt(from).line, indent: isSaid ? 0 : indent.length }
   }
 
-  private readList(node: YAMLSeq, at: YamlPlace): MeasuredTree {
+  private readList(node: YAMLSeq, at: TextPlace): MeasuredTree {
     const items = node.items.map((item) => (this.yaml.isPair(item) ? this.readMap([item], at) : this.readAny(item, at)))
     return around({ ...place(at), kind: 'list', items: items.map(({ tree }) => tree) }, items)
   }
 
-  private readMap(pairs: readonly Pair[], at: YamlPlace): MeasuredTree {
-    const entries = new Map<string, YamlPlace & { readonly value: YamlTree }>()
+  private readMap(pairs: readonly Pair[], at: TextPlace): MeasuredTree {
+    const entries = new Map<string, TextEntry>()
     const values: MeasuredTree[] = []
     for (const pair of pairs) {
       const { key, ...keyAt } = this.readKey(pair, at)
       if (entries.has(key)) {
-        throw new YamlTrouble(`the key ${JSON.stringify(key)} is there twice`, keyAt, { hint: 'Remove one of them.' })
+        throw new TextProblem(`the key ${JSON.stringify(key)} is there twice`, keyAt, 'Remove one of them.')
       }
       const value = this.readAny(pair.value, keyAt)
       values.push(value)
@@ -218,9 +170,9 @@ class YamlReader {
     return around({ ...place(at), kind: 'map', entries }, values)
   }
 
-  private readKey({ key }: Pair, near: YamlPlace): YamlPlace & { readonly key: string } {
+  private readKey({ key }: Pair, near: TextPlace): TextPlace & { readonly key: string } {
     const at = this.placeOf(key) ?? near
-    if (!this.yaml.isScalar(key)) throw new YamlTrouble('a key is a text', at, { hint: SIGN })
+    if (!this.yaml.isScalar(key)) throw new TextProblem('a key is a text', at, SIGN)
     const text = typeof key.value === 'string' ? key.value : (key.source ?? '')
     return { line: at.line, column: at.column, key: text.toWellFormed() }
   }
@@ -233,12 +185,12 @@ class YamlReader {
     return text.startsWith('{{') && text.endsWith('}}') && this.yaml.isMap(node.items[0]?.key) ? text : undefined
   }
 
-  private placeOf(node: unknown): YamlPlace | undefined {
+  private placeOf(node: unknown): TextPlace | undefined {
     const range = (node as Node | null | undefined)?.range
     return range == null ? undefined : this.placeAt(range[0])
   }
 
-  private placeAt(offset: number): YamlPlace {
+  private placeAt(offset: number): TextPlace {
     const { line, col } = this.lines.linePos(offset)
     return line < 1 ? START : { line, column: Math.max(1, col) }
   }
@@ -253,16 +205,15 @@ function hasTextWithColon(line: string): boolean {
   return begun !== null && line.includes(': ', begun.index + begun[0].length)
 }
 
-function place({ line, column }: YamlPlace): YamlPlace {
+function place({ line, column }: TextPlace): TextPlace {
   return { line, column }
 }
 
-function leaf(value: string | null, { line, column }: YamlPlace): MeasuredTree {
-  const tree: YamlLeaf = { kind: 'leaf', value, text: value ?? '', line, column, textLine: line, indent: 0 }
-  return { tree, size: 1, depth: 0 }
+function leaf(value: string | null, at: TextPlace): MeasuredTree {
+  return { tree: leafAt(value, at), size: 1, depth: 0 }
 }
 
-function around(tree: YamlTree, inside: readonly MeasuredTree[]): MeasuredTree {
+function around(tree: TextTree, inside: readonly MeasuredTree[]): MeasuredTree {
   const size = inside.reduce((sum, item) => sum + item.size, 1)
   const depth = inside.reduce((most, item) => Math.max(most, item.depth), 0) + 1
   return { tree, size, depth }

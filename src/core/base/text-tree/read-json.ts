@@ -1,11 +1,11 @@
-import { parseJson } from '../../base/json.ts'
-import { FileProblem, type PromptEntry, type PromptPlace, type PromptTree } from './tree.ts'
+import { parseJson } from '../json.ts'
+import { leafAt, type TextEntry, type TextPlace, TextProblem, type TextTree } from './tree.ts'
 
 /**
  * Parses JSON with the place of every value. Allows comments, trailing commas, single quotes and bare keys, but no
- * repeated key. Throws FileProblem.
+ * repeated key. Throws TextProblem.
  */
-export function parseJsonTree(text: string): PromptTree {
+export function readJsonTree(text: string): TextTree {
   const reader = new JsonReader(text)
   const tree = reader.value(0)
   reader.end()
@@ -36,13 +36,13 @@ class JsonReader {
     this.lineEnd = this.endOfLine()
   }
 
-  value(depth: number): PromptTree {
+  value(depth: number): TextTree {
     this.skip()
     const at = this.place()
-    if (depth >= DEEPEST) throw new FileProblem(`nested more than ${DEEPEST} levels deep`, at)
-    if (this.take('{')) return { kind: 'map', entries: this.entries(depth), at }
-    if (this.take('[')) return { kind: 'list', items: this.items(depth), at }
-    return { kind: 'leaf', value: this.scalar(), at }
+    if (depth >= DEEPEST) throw new TextProblem(`nested more than ${DEEPEST} levels deep`, at)
+    if (this.take('{')) return { kind: 'map', entries: this.entries(depth), ...at }
+    if (this.take('[')) return { kind: 'list', items: this.items(depth), ...at }
+    return leafAt(this.scalar(), at)
   }
 
   end(): void {
@@ -50,23 +50,23 @@ class JsonReader {
     if (this.offset < this.text.length) throw this.wrong('there is something behind the end')
   }
 
-  private entries(depth: number): PromptEntry[] {
-    const entries = new Map<string, PromptEntry>()
+  private entries(depth: number): Map<string, TextEntry> {
+    const entries = new Map<string, TextEntry>()
     while (!this.closes('}')) {
       const at = this.place()
       const key = this.key()
       if (entries.has(key))
-        throw new FileProblem(`the key ${JSON.stringify(key)} is there twice`, at, 'Remove one of them.')
+        throw new TextProblem(`the key ${JSON.stringify(key)} is there twice`, at, 'Remove one of them.')
       this.skip()
       if (!this.take(':')) throw this.wrong('a colon is missing behind the key')
-      entries.set(key, { key, at, value: this.value(depth + 1) })
+      entries.set(key, { ...at, value: this.value(depth + 1) })
       this.comma('}')
     }
-    return [...entries.values()]
+    return entries
   }
 
-  private items(depth: number): PromptTree[] {
-    const items: PromptTree[] = []
+  private items(depth: number): TextTree[] {
+    const items: TextTree[] = []
     while (!this.closes(']')) {
       items.push(this.value(depth + 1))
       this.comma(']')
@@ -146,7 +146,7 @@ class JsonReader {
   }
 
   /** Places are requested in order, so every line is counted once. */
-  private place(): PromptPlace {
+  private place(): TextPlace {
     while (this.lineEnd < this.offset) {
       this.line++
       this.lineStart = this.lineEnd + 1
@@ -160,8 +160,8 @@ class JsonReader {
     return end === -1 ? this.text.length : end
   }
 
-  private wrong(problem: string): FileProblem {
-    return new FileProblem(`not valid JSON: ${problem}`, this.place())
+  private wrong(problem: string): TextProblem {
+    return new TextProblem(`not valid JSON: ${problem}`, this.place())
   }
 
   private fail(problem: string): never {
