@@ -79,17 +79,15 @@ const MARKS = { on: '\u001b[?2004h', off: '\u001b[?2004l' } as const
 /** Indents each further line of a message. */
 const MORE = '  '
 
-export interface MessagePrompt {
-  readonly text: string
-  /** Earlier messages, recalled with the up arrow. */
-  readonly history: readonly string[]
-}
-
 /**
  * Reads the next message; null when the person leaves with Ctrl-D or with Ctrl-C twice. Pasted lines form one message
  * that Enter sends, so you can continue a paste that ends in the middle of a line.
  */
-export function readMessage({ text, history }: MessagePrompt): Promise<string | null> {
+export function readMessage(
+  text: string,
+  /** Earlier messages, recalled with the up arrow. */
+  history: readonly string[],
+): Promise<string | null> {
   const reader = createInterface({
     input: process.stdin,
     output: process.stdout,

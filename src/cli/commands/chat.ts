@@ -142,7 +142,7 @@ class ChatLoop {
     if (this.conversationId !== undefined) await showLastRounds(this.runtime, this.conversationId)
     if ((await this.finishOpenRuns()) === EXIT.terminated) return EXIT.terminated
     for (;;) {
-      const message = await readMessage({ text: PROMPT, history: this.said })
+      const message = await readMessage(PROMPT, this.said)
       if (message === null || isExit(message)) return EXIT.completed
       if (message.trim() === '') continue
       this.said.push(message)

@@ -92,12 +92,16 @@ function isPath(word: string): boolean {
   return /[/\\]/.test(word) || READ.test(word)
 }
 
-type AgentChoices = Omit<RecipeAgentOptions, 'grant'> & { readonly grant?: CallGrant }
-
 /** Builds the agent of a definition, in this folder. `model` replaces the model that the file names. */
 export async function agentOf(
   definition: AgentFile,
-  { model, subagents, memory, projectFiles: tellsFiles = false, grant = {} }: AgentChoices = {},
+  {
+    model,
+    subagents,
+    memory,
+    projectFiles: tellsFiles = false,
+    grant = {},
+  }: Omit<RecipeAgentOptions, 'grant'> & { readonly grant?: CallGrant } = {},
 ): Promise<AnyAgent> {
   try {
     return (await recipeAgent(definition, {

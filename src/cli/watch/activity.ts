@@ -149,7 +149,18 @@ class LiveProcesses {
   /** The time of the look at them. */
   readonly now: number
 
-  private constructor(now: number, { alive, lastEvents, agentsAtWork }: ProcessFacts) {
+  private constructor(
+    now: number,
+    {
+      alive,
+      lastEvents,
+      agentsAtWork,
+    }: {
+      readonly alive: ReadonlyMap<Id, number>
+      readonly lastEvents: ReadonlyMap<Id, number>
+      readonly agentsAtWork: ReadonlySet<string>
+    },
+  ) {
     this.now = now
     this.alive = alive
     this.lastEvents = lastEvents
@@ -182,12 +193,6 @@ class LiveProcesses {
     const lastAt = Math.max(createdAt, this.lastEvents.get(rootId) ?? 0)
     return isFresh(lastAt, this.now) || (agent !== '' && this.agentsAtWork.has(agent))
   }
-}
-
-interface ProcessFacts {
-  readonly alive: ReadonlyMap<Id, number>
-  readonly lastEvents: ReadonlyMap<Id, number>
-  readonly agentsAtWork: ReadonlySet<string>
 }
 
 function isFresh(lastAt: number, now: number): boolean {

@@ -31,15 +31,13 @@ export function describeWholeCall(node: Node, folder?: string): string {
 }
 
 /** Describes a request, with a change of several lines in a file, or over one in the folder, shown as a diff. */
-export function requestLines(asked: WantedCall, folder?: string): string {
+export function requestLines(asked: Pick<PendingApproval, 'request' | 'tool' | 'input'>, folder?: string): string {
   const { request, tool, input } = asked
   const change = tool === null ? undefined : changeIn(input, tool === 'write_file' ? folder : undefined)
   if (change === undefined) return wantedText(asked)
   const head = request === `tool:${tool}` ? '' : `${exactLine(request)} for `
   return [`${head}${exactLine(tool ?? '')} ${exactLine(change.path)}`, ...change.lines].join('\n')
 }
-
-type WantedCall = Pick<PendingApproval, 'request' | 'tool' | 'input'>
 
 interface Change {
   readonly path: string

@@ -54,11 +54,11 @@ export class Worker {
 
   constructor(parts: WorkerParts) {
     this.parts = parts
-    this.release = onInterrupt({
-      ask: () => this.stopAll().catch((error: unknown) => this.giveUp(error)),
-      leave: () => this.leave(EXIT.terminated),
-      restore: () => this.restoreTerminal(),
-    })
+    this.release = onInterrupt(
+      () => this.stopAll().catch((error: unknown) => this.giveUp(error)),
+      () => this.leave(EXIT.terminated),
+      () => this.restoreTerminal(),
+    )
   }
 
   /** Resolves when none of these runs can continue, or the process was asked to end. */
@@ -217,20 +217,18 @@ async function attempt<T>(look: () => Promise<T>): Promise<T | undefined> {
   }
 }
 
-export interface Interrupts {
-  /** Called on the first Ctrl-C. */
-  readonly ask: () => void
-  /** Called on SIGTERM or when the terminal is gone: leaves unfinished work to others. */
-  readonly leave: () => void
-  /** Called before the process ends at once, to restore what must be restored. */
-  readonly restore: () => void
-}
-
 /**
  * Handles signals: the first Ctrl-C asks to stop, the second ends at once; SIGTERM and SIGHUP hand over. Returns a
  * function that removes the handlers.
  */
-function onInterrupt({ ask, leave, restore }: Interrupts): () => void {
+function onInterrupt(
+  /** Called on the first Ctrl-C. */
+  ask: () => void,
+  /** Called on SIGTERM or when the terminal is gone: leaves unfinished work to others. */
+  leave: () => void,
+  /** Called before the process ends at once, to restore what must be restored. */
+  restore: () => void,
+): () => void {
   let asked = false
   const interrupted = (): void => {
     if (asked) {

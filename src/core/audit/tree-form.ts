@@ -109,9 +109,11 @@ function wrongFields({ rootId, conversations, turns, nodes, links, events }: Com
   )
 }
 
-type Table = { readonly [name: string]: Column<unknown> }
-
-function wrongRow(rows: readonly { readonly id: Id }[], columns: Table, rootId: Id | null): string | undefined {
+function wrongRow(
+  rows: readonly { readonly id: Id }[],
+  columns: { readonly [name: string]: Column<unknown> },
+  rootId: Id | null,
+): string | undefined {
   for (const row of rows) {
     for (const [key, column] of Object.entries(columns)) {
       const given: unknown = Reflect.get(row, key)

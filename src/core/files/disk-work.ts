@@ -111,7 +111,10 @@ export class DiskWork {
   }
 
   /** Runs work with the parent directory of a path and the name in it; the name is empty for the area itself. */
-  private inParent<T>({ at, ...how }: Pick<Inside, 'at' | 'operation' | 'guard'>, work: InParent<T>): Promise<T> {
+  private inParent<T>(
+    { at, ...how }: Pick<Inside, 'at' | 'operation' | 'guard'>,
+    work: (parent: HeldDirectory, name: string) => Promise<T>,
+  ): Promise<T> {
     const isArea = at.segments.length === 1
     const segments = isArea ? at.segments : at.segments.slice(0, -1)
     const name = isArea ? '' : (at.segments.at(-1) ?? '')
@@ -146,8 +149,6 @@ export class DiskWork {
     return held
   }
 }
-
-type InParent<T> = (parent: HeldDirectory, name: string) => Promise<T>
 
 interface Walked {
   readonly segments: readonly string[]

@@ -88,7 +88,7 @@ async function flatten(top: HeldDirectory, name: string, tally: Tally): Promise<
   try {
     for await (const entry of entriesOf(folder)) {
       const found = await folder.look(entry)
-      if (found?.isDirectory() === true) await moveUp(folder, entry, { top, tally })
+      if (found?.isDirectory() === true) await moveUp(folder, entry, top, tally)
       else if (found !== undefined) await removeFile(folder, entry, tally)
     }
   } finally {
@@ -97,12 +97,7 @@ async function flatten(top: HeldDirectory, name: string, tally: Tally): Promise<
   await removeFolder(top, name, tally)
 }
 
-interface Up {
-  readonly top: HeldDirectory
-  readonly tally: Tally
-}
-
-async function moveUp(folder: HeldDirectory, entry: string, { top, tally }: Up): Promise<void> {
+async function moveUp(folder: HeldDirectory, entry: string, top: HeldDirectory, tally: Tally): Promise<void> {
   const free = top.at(nodeCrypto().randomBytes(16).toString('hex'))
   try {
     await rename(folder.at(entry), free)

@@ -163,15 +163,9 @@ export interface Spent {
   readonly usage: Usage
 }
 
-/** Where `spentIn` finds what a draft did. */
-export interface SpendingDraft {
-  readonly now: number
-  findConversation(id: Id): Conversation | undefined
-}
-
 /** The usage in a draft with these new rows and events. Each call of a model has one `usage` event, in the commit that counts it. */
 export function spentIn(
-  draft: SpendingDraft,
+  draft: { readonly now: number; findConversation(id: Id): Conversation | undefined },
   rootId: Id,
   { turns, events }: Pick<Commit, 'turns' | 'events'>,
 ): readonly Spent[] {

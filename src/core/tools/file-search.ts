@@ -8,15 +8,16 @@ import { matchName } from '../grant/match.ts'
 /** The most entries that one call visits. */
 const MOST_VISITED = 10_000
 
-export interface FileSearch {
-  readonly path: string
-  readonly pattern: string
-  readonly exclude: readonly string[]
-  readonly signal: AbortSignal
-}
-
 /** Finds the files below a directory whose path contains the pattern or matches it, sorted. */
-export async function searchFiles(files: Files, search: FileSearch): Promise<{ found: string[]; isCut: boolean }> {
+export async function searchFiles(
+  files: Files,
+  search: {
+    readonly path: string
+    readonly pattern: string
+    readonly exclude: readonly string[]
+    readonly signal: AbortSignal
+  },
+): Promise<{ found: string[]; isCut: boolean }> {
   const { pattern, exclude, signal } = search
   const found: string[] = []
   const walk = new Walk(files, signal)

@@ -411,13 +411,15 @@ export function readBudget(fields: Fields, report: NoticeReport): Budget | null 
   })
 }
 
-interface ExtraCheck<T> {
-  readonly fields: Fields
-  readonly report: NoticeReport
-  readonly check: (value: T) => void
-}
-
-function readExtra<T>(key: string, value: Json | undefined, { fields, report, check }: ExtraCheck<T>): T | null {
+function readExtra<T>(
+  key: string,
+  value: Json | undefined,
+  {
+    fields,
+    report,
+    check,
+  }: { readonly fields: Fields; readonly report: NoticeReport; readonly check: (value: T) => void },
+): T | null {
   if (value === undefined) return null
   try {
     check(value as T)

@@ -285,16 +285,15 @@ function modeIn(tree: TextTree | undefined): string {
 }
 
 /** Tells whether a mode of approval is not understood: then nothing may be called. */
-function isClosing(at: string, tree: TextTree | undefined, { report, line }: NoticePlace): boolean {
+function isClosing(
+  at: string,
+  tree: TextTree | undefined,
+  { report, line }: { readonly report: NoticeReport; readonly line: number | null },
+): boolean {
   if (isAbsent(tree) || MODES.includes(modeIn(tree))) return false
   const message = `\`${at}\`: the mode of approval is none of ${MODES.join(', ')}; it is taken as forbidden`
   report.warning({ code: 'permission', message, line, hint: 'Write "prompt" to be asked.' })
   return true
-}
-
-interface NoticePlace {
-  readonly report: NoticeReport
-  readonly line: number | null
 }
 
 const MODES = ['auto', 'prompt', 'approve']
@@ -331,13 +330,12 @@ function readHeaders(fields: Fields, reading: ServerReading): Record<string, str
   ])
 }
 
-interface ServerPlace {
-  readonly fields: Fields
-  readonly reading: ServerReading
-}
-
 /** Rewrites variables in our form. Reports one that nobody can fill in. */
-function filled(key: string, value: string, { fields, reading }: ServerPlace): string {
+function filled(
+  key: string,
+  value: string,
+  { fields, reading }: { readonly fields: Fields; readonly reading: ServerReading },
+): string {
   const { text, unknown } = filledText(value, reading.spelling)
   for (const one of unknown) {
     const message = `${fields.path}.${key}: ${one} cannot be filled in here: it is passed as it stands`

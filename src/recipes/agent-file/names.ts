@@ -130,7 +130,7 @@ function plain(key: string): string {
 export function correctKeys(
   tree: TextMap,
   meantBy: (key: string) => string | undefined,
-  tell: ReportMisspelling,
+  tell: (key: string, meant: string, line: number) => void,
 ): TextMap {
   const entries = new Map<string, TextEntry>()
   for (const [key, entry] of tree.entries) {
@@ -142,5 +142,3 @@ export function correctKeys(
   }
   return { ...tree, entries }
 }
-
-type ReportMisspelling = (key: string, meant: string, line: number) => void

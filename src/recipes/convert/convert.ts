@@ -46,7 +46,7 @@ export async function convert(given: AgentFile, dialect: string, options: Conver
   const { text, path, again } = await written(agent, dialect, options.folder)
   const level = options.lossy === true ? 'warning' : 'error'
   const losses = findLosses(agent, again).map((loss) => `${loss} cannot be said in the dialect ${dialect}`)
-  const notices = losses.map((message, at) => noticeOf(message, { level, agent, isLast: at === losses.length - 1 }))
+  const notices = losses.map((message, at) => noticeOf(message, level, agent, at === losses.length - 1))
   if (level === 'error' && notices.length > 0) throw refuseAll(notices)
   return { text, path, notices: [...notices, ...leftOut(agent, dialect)] }
 }
@@ -54,7 +54,7 @@ export async function convert(given: AgentFile, dialect: string, options: Conver
 /** Reports keys without a meaning here: they stay in their own dialect only. */
 function leftOut(agent: AgentFile, dialect: string): readonly Notice[] {
   if (agent.dialect === dialect) return []
-  return Object.keys(agent.properties).map((key) => noticeOf(`\`${key}\` is left out`, { level: 'note', agent }))
+  return Object.keys(agent.properties).map((key) => noticeOf(`\`${key}\` is left out`, 'note', agent))
 }
 
 interface WrittenFile {
@@ -174,13 +174,7 @@ function untagged(text: string): string {
   return text.replaceAll(/\{[{%#]/g, (mark) => `{{ "${mark}" }}`)
 }
 
-interface LossNotice {
-  readonly level: Notice['level']
-  readonly agent: AgentFile
-  readonly isLast?: boolean
-}
-
-function noticeOf(message: string, { level, agent, isLast = false }: LossNotice): Notice {
+function noticeOf(message: string, level: Notice['level'], agent: AgentFile, isLast: boolean = false): Notice {
   const hint = level === 'error' && isLast ? 'Use --lossy, or { lossy: true } in code, to write the rest.' : null
   return { level, code: 'lost', message, file: agent.file, line: null, hint }
 }

@@ -335,12 +335,12 @@ interface KeyPlace extends Place {
   readonly key: string
 }
 
-interface PermissionTarget extends KeyPlace {
-  readonly put: (list: 'ask' | 'deny', pattern: string) => void
-}
-
 /** Denies everything except the later patterns. */
-function onlySome(later: readonly PermissionRule[], domain: Domain, place: PermissionTarget): void {
+function onlySome(
+  later: readonly PermissionRule[],
+  domain: Domain,
+  place: KeyPlace & { readonly put: (list: 'ask' | 'deny', pattern: string) => void },
+): void {
   const { draft, put } = place
   const open = later.filter(({ action }) => action !== 'deny')
   if (open.length === 0) return put('deny', '*')
@@ -376,15 +376,21 @@ function warnEarlier(earlier: readonly PermissionRule[], action: Action, place: 
   }
 }
 
-interface StarAfter {
-  /** The name of the star. */
-  readonly star: string
-  readonly rule: PermissionRule
-  /** The word of the star. */
-  readonly action: Action
-}
-
-function warnOverruled(name: string, { star, rule, action }: StarAfter, { field, draft }: Place): void {
+function warnOverruled(
+  name: string,
+  {
+    star,
+    rule,
+    action,
+  }: {
+    /** The name of the star. */
+    readonly star: string
+    readonly rule: PermissionRule
+    /** The word of the star. */
+    readonly action: Action
+  },
+  { field, draft }: Place,
+): void {
   const what = isStricter(rule.action, action) ? 'restricts' : 'allows'
   const message = `\`${name}\` ${what} nothing: \`${star}\` comes after it, and the last match wins`
   const hint = 'Put "*" first.'

@@ -60,15 +60,13 @@ export function inFolder<T>(run: NodeRun, { cwd, folder }: HookFolder, work: (re
 
 type Ran = Pick<ProcessResult, 'exitCode' | 'stdout' | 'stderr' | 'isCut' | 'timedOut'> | { readonly trouble: string }
 
-interface Starting {
-  readonly request: ProgramRequest
-  readonly place: HookFolder
-  readonly shown: Json
-}
-
 const MOST_BYTES = 262_144
 
-async function start(run: NodeRun, hook: FileHook, { request, place, shown }: Starting): Promise<Ran> {
+async function start(
+  run: NodeRun,
+  hook: FileHook,
+  { request, place, shown }: { readonly request: ProgramRequest; readonly place: HookFolder; readonly shown: Json },
+): Promise<Ran> {
   const { signal } = run.work
   try {
     return await inFolder(run, place, (cwd) =>

@@ -182,7 +182,7 @@ export async function bindValues(
   for (const parameter of parameters) {
     const given = await givenValue(parameter, options)
     if (given === undefined) missing.push(parameter)
-    else values.set(parameter.key, await checked(parameter, given, { options, report }))
+    else values.set(parameter.key, await checked(parameter, given, options, report))
   }
   if (missing.length > 0) throw missingError(missing, options.file)
   report.check()
@@ -211,12 +211,12 @@ async function givenValue(parameter: RecipeParameter, { given, ask }: BindOption
   return requirement === 'user_prompt' && ask !== undefined ? await ask(parameter) : undefined
 }
 
-interface Binding {
-  readonly options: BindOptions
-  readonly report: NoticeReport
-}
-
-async function checked(parameter: RecipeParameter, value: string, { options, report }: Binding): Promise<string> {
+async function checked(
+  parameter: RecipeParameter,
+  value: string,
+  options: BindOptions,
+  report: NoticeReport,
+): Promise<string> {
   if (parameter.inputType === 'file') return readParameterFile(value, parameter.key, options)
   // Defaults were checked when the file was read.
   const isDefault = !Object.hasOwn(options.given, parameter.key) && value === parameter.default

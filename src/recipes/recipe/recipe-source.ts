@@ -42,13 +42,10 @@ export interface RecipeSource {
 export async function openRecipe(
   file: string,
   report: NoticeReport,
-  reading: RecipeReading = {},
+  reading: Pick<ReadOptions, 'inside' | 'isKept'> = {},
 ): Promise<RecipeSource> {
   return readText(file, reading).then((text) => readSource(text, { file, isKept: reading.isKept }, report))
 }
-
-/** The folder that must contain a recipe, and the files that rules withhold from the reader. */
-export type RecipeReading = Pick<ReadOptions, 'inside' | 'isKept'>
 
 /** The place of a text, and the files it may not include. */
 interface SourcePlace {
@@ -253,12 +250,11 @@ interface Texts {
   readonly templates: readonly (readonly [string, string])[]
 }
 
-interface WholeJob extends Texts {
-  readonly values: Values
-  readonly undefinedBehavior: 'strict' | 'chainable'
-}
-
-async function renderWhole(job: WholeJob, file: string, known?: Releaser): Promise<TextTree> {
+async function renderWhole(
+  job: Texts & { readonly values: Values; readonly undefinedBehavior: 'strict' | 'chainable' },
+  file: string,
+  known?: Releaser,
+): Promise<TextTree> {
   const { main, templates, values, undefinedBehavior } = job
   const answer = await render({
     texts: [main],

@@ -86,14 +86,15 @@ function checkName(name: string, line: number, file: string): void {
   throw refuse({ code: 'include', message: `"${name}" is outside the folder of the recipe`, line, hint }, file)
 }
 
-interface IncludeRequest {
-  readonly folder: string
-  readonly from: string
-  readonly line: number
-  readonly isKept: Keeper | undefined
-}
-
-async function readIncluded(name: string, { folder, from, line, isKept }: IncludeRequest): Promise<string | undefined> {
+async function readIncluded(
+  name: string,
+  {
+    folder,
+    from,
+    line,
+    isKept,
+  }: { readonly folder: string; readonly from: string; readonly line: number; readonly isKept: Keeper | undefined },
+): Promise<string | undefined> {
   try {
     return await readText(path.join(folder, name), { inside: folder, isKept, hasOneName: true })
   } catch (error) {

@@ -87,17 +87,21 @@ export function readHookUrl(text: string, allowPrivate: boolean): URL {
   return url
 }
 
-/** How names become addresses. */
-export interface HookNames {
-  readonly allowPrivate: boolean
-  /** Gives the question up. */
-  readonly signal: AbortSignal
-  /** Default: the resolver of the system. */
-  readonly addressesOf?: (name: string, signal: AbortSignal) => Promise<readonly string[]>
-}
-
 /** Resolves the name of a URL, and gives the address to connect to. Throws where any of its addresses is closed. */
-export async function resolveHook(url: URL, { allowPrivate, signal, addressesOf }: HookNames): Promise<CheckedAddress> {
+export async function resolveHook(
+  url: URL,
+  {
+    allowPrivate,
+    signal,
+    addressesOf,
+  }: {
+    readonly allowPrivate: boolean
+    /** Gives the question up. */
+    readonly signal: AbortSignal
+    /** Default: the resolver of the system. */
+    readonly addressesOf?: (name: string, signal: AbortSignal) => Promise<readonly string[]>
+  },
+): Promise<CheckedAddress> {
   const host = hostOf(url)
   const find = addressesOf ?? (allowPrivate ? systemAddresses : namedAddresses)
   const found = isIP(host) === 0 ? await find(host, signal).catch(() => []) : [host]

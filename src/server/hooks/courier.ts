@@ -204,7 +204,7 @@ export class Courier {
     const id = `${hook.row.id}.${messageIdOf(change, message)}`
     const data = newDelivery(hook.row.id, change, message)
     await this.parts.deliveries.put(id, change.owner, data)
-    return queuedOf({ id, data }, hook)
+    return queuedOf(id, data, hook)
   }
 
   /** Takes up what is stored: left by another process, or to be sent again. */
@@ -232,7 +232,7 @@ export class Courier {
 
   private async takeUp({ row, data }: StoredDelivery, hooks: ReadonlyMap<string, StoredHook>): Promise<void> {
     const hook = hooks.get(data.hookId)
-    if (hook !== undefined) this.queue.put(queuedOf({ id: row.id, data }, hook))
+    if (hook !== undefined) this.queue.put(queuedOf(row.id, data, hook))
     // It may have been made a moment ago.
     else if ((await this.parts.webhooks.read(data.hookId)) === undefined) await this.parts.deliveries.discard(row.id)
   }
@@ -296,7 +296,7 @@ export class Courier {
     const message = await messageOfDelivery(runtime.store, change, data).catch(noneIfTampered)
     if (message === undefined) return undefined
     const { include, principal, push } = hook.data
-    if (push !== undefined) return pushText(runtime.store, { rootId: change.rootId, push }, message)
+    if (push !== undefined) return pushText(runtime.store, change.rootId, push, message)
     const outcome =
       include === 'outcome' ? await outcomeFor(runtime, principal, message).catch(noneIfMissing) : undefined
     return bodyOf(message, outcome as Json | undefined)
@@ -388,12 +388,7 @@ interface MadeDeliveries {
   readonly lost: Set<string>
 }
 
-interface PlacedDelivery {
-  readonly id: string
-  readonly data: DeliveryData
-}
-
-function queuedOf({ id, data }: PlacedDelivery, hook: StoredHook): Queued {
+function queuedOf(id: string, data: DeliveryData, hook: StoredHook): Queued {
   const { hookId, rootId, seq, nextAt } = data
   return { id, hookId, owner: payerOf(hook), rootId, seq, nextAt, bytes: bytesOf(data) }
 }

@@ -116,13 +116,8 @@ export async function topRunOf(store: Store, rootId: string, runId: string): Pro
   })
 }
 
-interface PushedRun {
-  readonly rootId: string
-  readonly push: HookPush
-}
-
 /** The body that is sent. */
-export async function pushText(store: Store, { rootId, push }: PushedRun, message: HookMessage): Promise<string> {
+export async function pushText(store: Store, rootId: string, push: HookPush, message: HookMessage): Promise<string> {
   const turn = await look(store, rootId, (tree) => tree.turn(push.runId))
   const outcome = message.type === 'run.ended' ? turn?.outcome : undefined
   const state = outcome == null ? 'TASK_STATE_INPUT_REQUIRED' : endState(outcome)

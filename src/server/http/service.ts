@@ -89,7 +89,7 @@ export class Service {
     this.limits = { ...LIMIT_DEFAULTS, ...options.limits }
     this.rules = { allowHosts, allowOrigins, port: parts.port }
     this.report = options.report ?? warnQuietly
-    this.streams = new Streams({ perPrincipal: this.limits.streamsPerPrincipal, inAll: this.limits.streams })
+    this.streams = new Streams(this.limits.streamsPerPrincipal, this.limits.streams)
     this.headers = securityHeaders(options.oidc === undefined ? [] : [new URL(options.oidc.issuer).origin])
     const table = options.ui === false ? TABLE.filter(({ isPage }) => isPage !== true) : TABLE
     this.gate = new Gate({ router: new Router(table), ways: parts.ways, rules: this.rules, limits: this.limits })

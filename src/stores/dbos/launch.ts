@@ -309,13 +309,12 @@ async function removeEnded(dbos: Dbos, keepMs: number): Promise<void> {
   }
 }
 
-interface MadeBetween {
-  readonly startTime: string
-  readonly endTime: string
-}
-
 /** Where nothing of its tree is open any more, as after most runs, a delayed wake need not come. Each is looked at twice. */
-async function removeNeedless(dbos: Dbos, place: DbosPlace, made: MadeBetween): Promise<void> {
+async function removeNeedless(
+  dbos: Dbos,
+  place: DbosPlace,
+  made: { readonly startTime: string; readonly endTime: string },
+): Promise<void> {
   for (let offset = 0, found = PAGE; found === PAGE; ) {
     const list = await dbos.listWorkflows({ ...LIST, ...made, status: 'DELAYED', offset, loadInput: true })
     found = list.length

@@ -25,14 +25,18 @@ import { surplusTrees } from './surplus.ts'
 import { AT_ONE_MOMENT, edgesByCommit, readParts, readTree, verifyTables } from './whole-tree.ts'
 import { columnsOf, edgeGroups, newestOf } from './write.ts'
 
-export interface ArchiveChanges {
-  /** Called with each tree that was deleted or made. */
-  readonly forget: (rootId: Id) => void
-  /** Called with each tree that was made: it may have work. */
-  readonly made: (rootId: Id) => void
-}
-
-export function postgresArchive(database: Database, { forget, made }: ArchiveChanges): Archive {
+export function postgresArchive(
+  database: Database,
+  {
+    forget,
+    made,
+  }: {
+    /** Called with each tree that was deleted or made. */
+    readonly forget: (rootId: Id) => void
+    /** Called with each tree that was made: it may have work. */
+    readonly made: (rootId: Id) => void
+  },
+): Archive {
   const change = <T>(work: (query: Query) => Promise<T>) => database.transaction('READ COMMITTED', work)
   return {
     read: (rootId) => database.transaction(AT_ONE_MOMENT, async (query) => (await readTree(query, rootId))?.whole),

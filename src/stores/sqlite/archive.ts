@@ -156,7 +156,7 @@ function restore(db: Connection, cache: RowCache, tree: WholeTree): void {
     const n = first * COMMITS_PER_TREE + index + 1
     db.run(ADD_RECORD, [n, index === 0 ? rootId : null, seq, kind, at, events, marks, hash])
   })
-  sealTree(db, first, { spans: spansIn(numbers), records })
+  sealTree(db, first, spansIn(numbers), records)
 }
 
 /** The first row of each span. */

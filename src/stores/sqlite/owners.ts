@@ -103,7 +103,7 @@ function putState(db: Connection, owned: OwnedCommit): void {
       db.run(SET_STATE, [state, turn.ordinal, tree, turn.ordinal])
     } else if (isListed(state) || isOffList(before)) {
       newest ??= newestOrdinal(owned)
-      if (turn.ordinal >= newest) putUnowned(db, owned, { turn, before })
+      if (turn.ordinal >= newest) putUnowned(db, owned, turn, before)
     }
   }
 }
@@ -112,13 +112,8 @@ function isInState(turn: Turn | undefined, state: string): boolean {
   return turn !== undefined && rootState(turn) === state
 }
 
-interface ChangedTurn {
-  readonly turn: Turn
-  readonly before: Turn | undefined
-}
-
 /** A new turn, or one whose end was settled, takes the tree off the list; one that fails puts it there. */
-function putUnowned(db: Connection, { root, tree }: OwnedCommit, { turn, before }: ChangedTurn): void {
+function putUnowned(db: Connection, { root, tree }: OwnedCommit, turn: Turn, before: Turn | undefined): void {
   if (isOffList(before)) db.run('DELETE FROM trees WHERE n = ?', [tree])
   putTree(db, tree, treeColumns(root, turn))
 }
@@ -293,10 +288,11 @@ const NEXT_QUEUE = 'SELECT CAST(queue AS BLOB) FROM rows WHERE queue > ? AND que
 /** No queue has this name. */
 const AFTER_READY = 's'
 
-type ListRows = (sql: string, values: SqlRow) => readonly SqlRow[]
-
 /** The queues of runnable nodes, one per owner: those after an owner, then the others. */
-export function* readyQueues(list: ListRows, after: RunnableQuery['after']): Generator<string> {
+export function* readyQueues(
+  list: (sql: string, values: SqlRow) => readonly SqlRow[],
+  after: RunnableQuery['after'],
+): Generator<string> {
   function* between(start: string, end: string): Generator<string> {
     const next = (queue: string) => list(NEXT_QUEUE, [queue, end]).map(([name]) => textOf(name))[0]
     for (let queue = next(start); queue !== undefined; queue = next(queue)) yield queue
@@ -352,12 +348,14 @@ export function wronglyOwned(db: Connection, { rootId, tree, spans, conversation
   return wrong
 }
 
-interface WaitsOf extends Pick<ReadTree, 'nodesIn'> {
-  readonly owner: string
-  readonly homes: ReadonlyMap<Id, Conversation>
-}
-
-function waitsIn(span: FileSpan, { owner, homes, nodesIn }: WaitsOf): SqlRow[] {
+function waitsIn(
+  span: FileSpan,
+  {
+    owner,
+    homes,
+    nodesIn,
+  }: Pick<ReadTree, 'nodesIn'> & { readonly owner: string; readonly homes: ReadonlyMap<Id, Conversation> },
+): SqlRow[] {
   const { turn, rows } = span
   const own = turn === null ? null : waitOfTurn(turn, homes.get(turn.conversationId))
   const waits: SqlRow[] = own === null ? [] : [[rows[0]?.n ?? 0, owner, ...own]]

@@ -396,11 +396,9 @@ function isOfNow(id: Id): boolean {
   return id < '1' && isId(id)
 }
 
-type TurnReads = Pick<ReturnType<typeof cellReads>, 'turn'>
-
 function laneReads(
   { read, cache, spans }: SqliteReads,
-  { turn }: TurnReads,
+  { turn }: Pick<ReturnType<typeof cellReads>, 'turn'>,
 ): Pick<TreeReader, 'turnsOf' | 'queuedTurn'> {
   const stored = (laneId: Id, last: number, limit: number): TurnCell[] => {
     if (last < 0) return []

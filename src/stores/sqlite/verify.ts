@@ -152,7 +152,7 @@ class Verifier implements VerifyReport {
     const rows: WrittenRow[] = []
     const edges = new Map<string, { readonly edge: Edge; count: number }>()
     const read = spans.map((n) => readSpan(this.db, n))
-    if (tree !== undefined) this.seals(read, { rootId, writers: writersOf(read, records), tree })
+    if (tree !== undefined) this.seals(read, rootId, writersOf(read, records), tree)
     if (tree !== undefined) this.owned({ rootId, tree, spans: read })
     const owner = read.flatMap((span) => readConversation(span) ?? []).find(({ id }) => id === rootId)?.owner
     for (const span of read) {
@@ -191,7 +191,7 @@ class Verifier implements VerifyReport {
   }
 
   /** Checks that each row names the commit that wrote it last, and that each span has its number of rows. */
-  private seals(spans: readonly FileSpan[], { rootId, writers, tree }: TreeWriters): void {
+  private seals(spans: readonly FileSpan[], rootId: Id, writers: ReadonlyMap<number, number>, tree: number): void {
     for (const { rows } of spans) {
       const first = rows[0]?.n ?? 0
       for (const { n, written } of rows) {
@@ -245,7 +245,11 @@ class Verifier implements VerifyReport {
   }
 
   /** Checks that the columns and keys of a row agree with its text. */
-  private index(row: FileRow, span: FileSpan, { written, rootId, owner }: FoundRow): void {
+  private index(
+    row: FileRow,
+    span: FileSpan,
+    { written, rootId, owner }: TreeOwner & { readonly written: WrittenRow },
+  ): void {
     const { id } = written
     const isKept = keysOf(row.packed, row.n).every(
       (key) => this.db.first('SELECT n FROM keys WHERE id = ? AND slot = ?', key)?.[0] === row.n,
@@ -256,16 +260,14 @@ class Verifier implements VerifyReport {
     this.put('altered_index', { id, rootId }, message)
   }
 
-  private put(type: IndexFinding, { id, rootId }: { id: string; rootId: Id | null }, message: string): void {
+  private put(
+    type: 'altered_row' | 'altered_index' | 'altered_body' | 'broken_chain' | 'unreadable',
+    { id, rootId }: { id: string; rootId: Id | null },
+    message: string,
+  ): void {
     const subject = SUBJECTS[type]
     this.findings.push(finding(type, { subject, id, rootId, conversationId: null }, message))
   }
-}
-
-interface TreeWriters {
-  readonly rootId: Id
-  readonly writers: ReadonlyMap<number, number>
-  readonly tree: number
 }
 
 interface TreeOwner {
@@ -274,17 +276,11 @@ interface TreeOwner {
   readonly owner: string | null | undefined
 }
 
-interface FoundRow extends TreeOwner {
-  readonly written: WrittenRow
-}
-
 interface FoundRows extends TreeOwner {
   readonly rows: WrittenRow[]
   /** `count`: the number of further spans that must have it. */
   readonly edges: Map<string, { readonly edge: Edge; count: number }>
 }
-
-type IndexFinding = 'altered_row' | 'altered_index' | 'altered_body' | 'broken_chain' | 'unreadable'
 
 const SUBJECTS = {
   altered_row: 'store',

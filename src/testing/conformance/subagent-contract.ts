@@ -135,7 +135,11 @@ class Trial {
     return this.ending('a call that is cancelled', { script, isCancelled: true }, { start, status: 'cancelled' })
   }
 
-  private async ending(what: string, call: Omit<Call, 'input'>, expected: Ending): Promise<string[]> {
+  private async ending(
+    what: string,
+    call: Omit<Call, 'input'>,
+    expected: { readonly start: string; readonly status: string; readonly holds?: string },
+  ): Promise<string[]> {
     const { text, metadata } = await this.call({ ...call, input: this.input })
     const wrong = [...expectStart(what, text, expected.start), ...this.metadataFaults(what, metadata, expected.status)]
     if (expected.holds !== undefined && !text.includes(expected.holds)) wrong.push(`${what}: the cause is not told`)
@@ -202,12 +206,6 @@ class Trial {
 }
 
 const HOST = 'contract-host'
-
-interface Ending {
-  readonly start: string
-  readonly status: string
-  readonly holds?: string
-}
 
 function fieldsOf(schema: Pick<ToolSchema, 'inputSchema'> | undefined): string[] {
   return Object.keys((schema?.inputSchema['properties'] ?? {}) as object).sort()

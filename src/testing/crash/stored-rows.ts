@@ -13,16 +13,13 @@ import { type Connection, connect } from '../../stores/sqlite/driver.ts'
 import { sqliteStore } from '../../stores/sqlite/index.ts'
 import { anyOf, brokenChains, leftInFolder, leftLocks, unseenForgery, withJsonRows } from './laws.ts'
 
-/** The stored rows of a case, whatever store holds them. */
-interface StoredRows {
+type Use<T> = (found: {
   readonly trees: readonly TreeRows[]
   /** Lists problems of the store itself. */
   readonly wrongStore: () => Later<string[]>
   /** Lists locks and claims of workers that are gone. */
   readonly leftOpen: () => Later<string[]>
-}
-
-type Use<T> = (found: StoredRows) => Promise<T>
+}) => Promise<T>
 
 /** Opens the rows at a place, and closes them after use. */
 export function withRows<T>(database: string, use: Use<T>): Promise<T> {

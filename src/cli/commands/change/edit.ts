@@ -22,7 +22,7 @@ export async function edit(call: Call): Promise<number> {
     const none = `The run ${shortId(turn.id)} has no text input. ${legate(`show ${shortId(turn.id)} --nodes`)} lists its nodes.`
     const node =
       named === undefined
-        ? await onlyNode(desk.store, turn, { fits: ({ kind }) => kind === 'user_message', none })
+        ? await onlyNode(desk.store, turn, ({ kind }) => kind === 'user_message', none)
         : await findNode(desk.store, turn, named)
     const talk = await desk.conversation(turn.conversationId)
     const run = await talk.history.edit(node.id, text)
@@ -38,9 +38,7 @@ export function retry(call: Call): Promise<number> {
     const turn = await findRun(desk.store, ending)
     const none = `Nothing failed in the run ${shortId(turn.id)}. To get another answer, ask again: ${legate(`edit ${shortId(turn.id)} TEXT`)}.`
     const node =
-      named === undefined
-        ? await onlyNode(desk.store, turn, { fits: hasFailed, none })
-        : await findNode(desk.store, turn, named)
+      named === undefined ? await onlyNode(desk.store, turn, hasFailed, none) : await findNode(desk.store, turn, named)
     const talk = await desk.conversation(turn.conversationId)
     const run = await talk.history.retry(node.id)
     const told = `${shortId(node.id)} is retried in the run ${shortId(run.id)}. ${await nextStep(call, desk, run.id)}\n`
@@ -66,9 +64,7 @@ export function fork(call: Call): Promise<number> {
         ? `The run ${id} has no last answer in force: it was replaced, or the run ended without one. Name the node to fork at: ${legate(`show ${id} --nodes`)} lists them.`
         : `The run ${id} has no last answer yet. Name the node to fork at, or wait until the run ends.`
     const node =
-      named === undefined
-        ? await onlyNode(desk.store, turn, { fits: isLastWord, none })
-        : await findNode(desk.store, turn, named)
+      named === undefined ? await onlyNode(desk.store, turn, isLastWord, none) : await findNode(desk.store, turn, named)
     const title = textOption(call, 'title')
     const talk = await desk.conversation(turn.conversationId)
     const children = isSet(call, 'rerun') ? 'rerun' : 'reuse'
@@ -117,7 +113,12 @@ export async function findNode(store: DeskRows, { conversationId, id: runId }: T
 }
 
 /** Returns the only node of a run that fits, or throws with advice. */
-export async function onlyNode(store: DeskRows, turn: Turn, { fits, none }: NodeChoice): Promise<Node> {
+export async function onlyNode(
+  store: DeskRows,
+  turn: Turn,
+  fits: (node: Node, tree: TreeReader) => boolean,
+  none: string,
+): Promise<Node> {
   const found = await look(store, turn.rootId, (tree) =>
     tree.nodesOf(turn.id).filter((node) => node.marks?.replacedBy == null && fits(node, tree)),
   )
@@ -126,11 +127,6 @@ export async function onlyNode(store: DeskRows, turn: Turn, { fits, none }: Node
   if (others.length === 0) return first
   const lines = found.map((node) => `\n  ${nodeLine(node)}`).join('')
   throw new CliError(`More than one node of ${shortId(turn.id)} matches:${lines}\nName one.`, EXIT.usage)
-}
-
-interface NodeChoice {
-  readonly fits: (node: Node, tree: TreeReader) => boolean
-  readonly none: string
 }
 
 /** Says which command continues a run that no process works on; a server works on its runs by itself. */

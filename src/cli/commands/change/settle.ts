@@ -78,13 +78,11 @@ function notUncertain({ id, state }: Node): CliError {
   return new CliError(`${shortId(id)} is ${state}, not uncertain.${how}`, EXIT.usage, { namesHelp: false })
 }
 
-interface SettledWords {
-  readonly node: Node
-  readonly settled: SettledCall
-  readonly by: string
-}
-
-async function wordsFor(call: Call, desk: Desk, { node, settled, by }: SettledWords): Promise<string> {
+async function wordsFor(
+  call: Call,
+  desk: Desk,
+  { node, settled, by }: { readonly node: Node; readonly settled: SettledCall; readonly by: string },
+): Promise<string> {
   const head = `${describeWholeCall(node)} ${SAID[settled.how]}, says ${exactLine(by)}.`
   const { runId, how, obstacle } = settled
   if (runId === null) return `${head}${how === 'left' ? '' : ` ${WHY_NOT[obstacle ?? ''] ?? STOPPED}`}\n`

@@ -35,7 +35,12 @@ export function nameOf(text: string): string {
 
 /** The names of the facts of a run, by the conventions. */
 export function runAttributes(
-  { agent, hash, conversationId, runId }: TracedRunFacts,
+  {
+    agent,
+    hash,
+    conversationId,
+    runId,
+  }: { readonly agent: string; readonly hash: string; readonly conversationId: string; readonly runId: string },
   vocabulary: Vocabulary,
 ): SpanAttributes {
   const attributes: Record<string, SpanValue> = {
@@ -48,26 +53,21 @@ export function runAttributes(
   return attributes
 }
 
-export interface TracedRunFacts {
-  readonly agent: string
-  readonly hash: string
-  readonly conversationId: string
-  readonly runId: string
-}
-
 /** Adds the tokens of a call. Who sums up spans counts each token once, so runs have none of these. */
-export function addUsage(to: Record<string, SpanValue>, usage: UsageFacts, vocabulary: Vocabulary): void {
+export function addUsage(
+  to: Record<string, SpanValue>,
+  usage: {
+    readonly inputTokens: number
+    readonly outputTokens: number
+    readonly cacheReadTokens: number
+    readonly cacheWriteTokens: number
+  },
+  vocabulary: Vocabulary,
+): void {
   to['gen_ai.usage.input_tokens'] = usage.inputTokens
   to['gen_ai.usage.output_tokens'] = usage.outputTokens
   if (usage.cacheReadTokens > 0) to['gen_ai.usage.cache_read.input_tokens'] = usage.cacheReadTokens
   if (usage.cacheWriteTokens > 0) to[CACHE_WRITE[vocabulary]] = usage.cacheWriteTokens
-}
-
-export interface UsageFacts {
-  readonly inputTokens: number
-  readonly outputTokens: number
-  readonly cacheReadTokens: number
-  readonly cacheWriteTokens: number
 }
 
 const CACHE_WRITE: Readonly<Record<Vocabulary, string>> = {

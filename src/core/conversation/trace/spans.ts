@@ -98,7 +98,7 @@ export function runSpan(
   result['legate.tokens.output'] = usage.outputTokens
   if (spend !== null) result['legate.cost.usd'] = spend.spent.usd
   if (failed !== null) result['error.type'] = failed
-  addRunContent(result, tree, { turn, style })
+  addRunContent(result, tree, turn, style)
   const wasQueued = startedAt !== null && startedAt > createdAt
   const events = wasQueued ? [waitEvent({ reason: 'queue', start: createdAt, end: startedAt })] : NO_EVENTS
   return endedSpan(start, { end: endedAt, result, events, error: failed })
@@ -133,7 +133,11 @@ function endedSpan(start: SpanStart, { end, result, events, error }: Omit<Span, 
   }
 }
 
-export function modelStart(tree: TreeReader, node: Node, tried: Tried): SpanStart {
+export function modelStart(
+  tree: TreeReader,
+  node: Node,
+  tried: Pick<ModelTry, 'attempt' | 'model' | 'start'>,
+): SpanStart {
   const { attempt, start } = tried
   const { provider, model } = modelNames(tried.model ?? '')
   const attributes: Attributes = {
@@ -150,10 +154,24 @@ export function modelStart(tree: TreeReader, node: Node, tried: Tried): SpanStar
   return { traceId, spanId, parentId, isParentForeign, kind: 'model', name: `chat ${model}`, start, attributes }
 }
 
-type Tried = Pick<ModelTry, 'attempt' | 'model' | 'start'>
-
 /** The span of one try of a model call. */
-export function modelSpan(tree: TreeReader, node: Node, { tried, style, start, asked, heard }: TryParts): Span {
+export function modelSpan(
+  tree: TreeReader,
+  node: Node,
+  {
+    tried,
+    style,
+    start,
+    asked,
+    heard,
+  }: SpanParts & {
+    readonly tried: ModelTry
+    /** The request, where it is known: rows do not hold it. */
+    readonly asked?: AskedModel | undefined
+    /** The end of the answer, as its model told it. */
+    readonly heard?: HeardEnd | undefined
+  },
+): Span {
   const isLast = tried.error === null
   const failure = tried.error ?? node.failure?.code ?? null
   const error = failure === null ? null : nameOf(failure)
@@ -166,14 +184,6 @@ export function modelSpan(tree: TreeReader, node: Node, { tried, style, start, a
   if (finish !== undefined) result['gen_ai.response.finish_reasons'] = [finish]
   if (isLast) addSpoken(result, node, { style, finish })
   return endedSpan(start ?? modelStart(tree, node, tried), { end: tried.end, result, events: NO_EVENTS, error })
-}
-
-export interface TryParts extends SpanParts {
-  readonly tried: ModelTry
-  /** The request, where it is known: rows do not hold it. */
-  readonly asked?: AskedModel | undefined
-  /** The end of the answer, as its model told it. */
-  readonly heard?: HeardEnd | undefined
 }
 
 /** The end of an answer, as its model told it. */
@@ -228,7 +238,11 @@ function childOf(tree: TreeReader, { metadata }: Node): string | null {
 }
 
 /** The span of a call of a tool that has ended. */
-export function toolSpan(tree: TreeReader, node: Node, { waits, style, start }: CallParts): Span | undefined {
+export function toolSpan(
+  tree: TreeReader,
+  node: Node,
+  { waits, style, start }: SpanParts & { readonly waits: readonly SpanWait[] },
+): Span | undefined {
   if (node.endedAt === null) return undefined
   const error = failureOf(node)
   const result: Attributes = { 'legate.status': node.state }
@@ -240,10 +254,6 @@ export function toolSpan(tree: TreeReader, node: Node, { waits, style, start }: 
   addCallContent(result, node, style)
   const events = waits.map(waitEvent)
   return endedSpan(start ?? toolStart(tree, node, style), { end: node.endedAt, result, events, error })
-}
-
-export interface CallParts extends SpanParts {
-  readonly waits: readonly SpanWait[]
 }
 
 function failureOf({ state, output, failure }: Node): string | null {
@@ -265,25 +275,19 @@ function waitEvent({ reason, start, end }: SpanWait): SpanEvent {
   return { name: 'legate.wait', at: start, attributes: { 'legate.wait.reason': reason, 'legate.wait.ms': end - start } }
 }
 
-function addRunContent(to: Attributes, tree: TreeReader, { turn, style }: RunContent): void {
+function addRunContent(to: Attributes, tree: TreeReader, turn: Turn, style: SpanStyle): void {
   if (style.shows('input')) to['gen_ai.input.messages'] = userMessage(asText(turn.input))
   const answer = turn.outcome?.answerNodeId == null ? undefined : tree.node(turn.outcome.answerNodeId)
   if (answer !== undefined) addSpoken(to, answer, { style, finish: undefined })
 }
 
-interface RunContent {
-  readonly turn: Turn
-  readonly style: SpanStyle
-}
-
-function addSpoken(to: Attributes, { output }: Node, { style: { shows }, finish }: Spoken): void {
+function addSpoken(
+  to: Attributes,
+  { output }: Node,
+  { style: { shows }, finish }: { readonly style: SpanStyle; readonly finish: string | undefined },
+): void {
   if ((output.content === undefined && output.calls === undefined) || !shows('output')) return
   to['gen_ai.output.messages'] = outputMessages(output, finish ?? FINISHED.stop, shows)
-}
-
-interface Spoken {
-  readonly style: SpanStyle
-  readonly finish: string | undefined
 }
 
 function addCallContent(to: Attributes, { input, output }: Node, { shows }: SpanStyle): void {

@@ -7,7 +7,7 @@ import type { Feed, Tables } from './tables.ts'
 export function readChanges({ changes, before }: Feed, after: string | null, limit: number): ChangePage {
   const last = before + changes.length
   if (after === null && limit <= 0) return { changes: [], cursor: String(last), isCut: false }
-  const from = readCursor(after, { first: before + 1, last })
+  const from = readCursor(after, before + 1, last)
   const end = Math.min(last, from.after + Math.max(0, limit))
   const found = changes.slice(from.after - before, end - before)
   return { changes: found.filter((one) => one !== null), cursor: String(end), isCut: from.isCut }

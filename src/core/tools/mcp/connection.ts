@@ -175,7 +175,7 @@ class McpConnection implements OpenSource, OpenServer {
     const request = this.place.decided.find(isHostRequest)
     if (request === undefined) throw new ToolError('tool', 'its url is no address that HTTP can reach')
     const full = Object.entries(headers).map(([name, value]) => [name, this.full(value, `its header ${name}`)])
-    return httpTransport({ request, headers: Object.fromEntries(full) }, (reason) => this.lose(reason))
+    return httpTransport(request, Object.fromEntries(full), (reason) => this.lose(reason))
   }
 
   private full(text: string, where: string): string {

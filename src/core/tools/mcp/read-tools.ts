@@ -71,14 +71,15 @@ const MOST_WARNINGS = 20
 const LONGEST_NAME = 256
 const TOO_LONG = `its name has more than ${LONGEST_NAME} characters`
 
-interface NamedListing {
-  readonly name: string
-  readonly shownAs: string
-  readonly input: CheckedSchema
-  readonly options: ListOptions
-}
-
-function listed(item: Record<string, unknown>, { name, shownAs, input, options }: NamedListing): ListedTool {
+function listed(
+  item: Record<string, unknown>,
+  {
+    name,
+    shownAs,
+    input,
+    options,
+  }: { readonly name: string; readonly shownAs: string; readonly input: CheckedSchema; readonly options: ListOptions },
+): ListedTool {
   const said = typeof item['description'] === 'string' ? item['description'] : ''
   const about = toJson([name, said, item['title'] ?? null, item['inputSchema'] ?? null])
   return {

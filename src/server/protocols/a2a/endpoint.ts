@@ -47,7 +47,7 @@ export class A2aEndpoint {
     const answer = await spoken.transport.handle(body as Record<string, unknown>, spoken.context)
     if (handler.refused !== undefined) throw handler.refused
     if (!(Symbol.asyncIterator in answer)) return { status: 200, json: answer }
-    return this.stream(handler, rpcFrames(answer, { refuse, caller }), (error) => {
+    return this.stream(handler, rpcFrames(answer, refuse, caller), (error) => {
       return { status: 200, json: refuse(error) }
     })
   }
@@ -127,16 +127,12 @@ function readEnvelope(body: Json): Envelope {
   return { id: known, method: '', fault: { code: INVALID_REQUEST, message: 'This is no request of JSON-RPC 2.0.' } }
 }
 
-interface RpcCall {
-  /** An error as the answer of its version. */
-  readonly refuse: (error: unknown) => object
-  readonly caller: A2aCaller
-}
-
 /** The items of a stream as texts. An error in the middle is its last item. */
 async function* rpcFrames(
   items: AsyncGenerator<unknown, void, undefined>,
-  { refuse, caller }: RpcCall,
+  /** An error as the answer of its version. */
+  refuse: (error: unknown) => object,
+  caller: A2aCaller,
 ): AsyncGenerator<string> {
   let isBegun = false
   try {

@@ -30,13 +30,6 @@ interface Session {
   usedAt: number
 }
 
-/** What sessions are made of. */
-export interface SessionsParts {
-  readonly sdk: McpSdk
-  readonly make: (caller: McpCaller) => Server
-  readonly tooMany: (detail: string) => Error
-}
-
 /** Beyond this an opener's oldest makes room for a new one. */
 const MOST_PER_OPENER = 32
 /** Of one id, whatever its tokens may do; those whom it made have their share of eight times as many. */
@@ -53,7 +46,7 @@ export class Sessions {
   private readonly open: Map<string, Session> = new Map()
   private readonly shares: Shares = new Shares({ each: MOST_PER_ID, inAll: MOST })
 
-  constructor({ sdk, make, tooMany }: SessionsParts) {
+  constructor(sdk: McpSdk, make: (caller: McpCaller) => Server, tooMany: (detail: string) => Error) {
     this.sdk = sdk
     this.make = make
     this.tooMany = tooMany

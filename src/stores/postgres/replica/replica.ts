@@ -305,11 +305,9 @@ interface Versioned {
   readonly version: number
 }
 
-interface KnownRows<Row extends Versioned> {
+function isNewIn<Row extends Versioned>(known: {
   get(id: Id): { readonly row: Row } | undefined
-}
-
-function isNewIn<Row extends Versioned>(known: KnownRows<Row>): (row: Row) => boolean {
+}): (row: Row) => boolean {
   return (row) => (known.get(row.id)?.row.version ?? 0) < row.version
 }
 

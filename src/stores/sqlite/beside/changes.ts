@@ -43,7 +43,7 @@ export function readChanges(db: Connection, after: string | null, limit: number)
   const last = lastChange(db)
   if (after === null && limit <= 0) return { changes: [], cursor: String(last), isCut: false }
   const first = Number(db.first(FIRST)?.[0] ?? last + 1)
-  const from = readCursor(after, { first, last })
+  const from = readCursor(after, first, last)
   const rows = db.all(READ, [from.after, Math.min(Math.max(0, limit), Number.MAX_SAFE_INTEGER)])
   const cursor = String(rows.at(-1)?.[0] ?? from.after)
   return { changes: rows.flatMap((row) => toChange(row) ?? []), cursor, isCut: from.isCut }

@@ -33,7 +33,7 @@ function agentTool(peer: Peer, agent: AgentInfo, name: string): McpTool {
     description: description === '' ? `The agent ${title}.` : description,
     inputSchema: inputSchema(input),
     ...(output === null ? {} : { outputSchema: isObjectSchema(output) ? output : wrapped('output', output) }),
-    call: (args, call) => callAgent(peer, agent, { args, call }),
+    call: (args, call) => callAgent(peer, agent, args, call),
   }
 }
 
@@ -60,12 +60,7 @@ function wrapped(key: string, schema: JsonSchema): JsonSchema {
   return { type: 'object', properties: { [key]: schema }, required: [key] } as JsonSchema
 }
 
-interface AgentCall {
-  readonly args: McpArguments
-  readonly call: McpCall
-}
-
-async function callAgent(peer: Peer, agent: AgentInfo, { args, call }: AgentCall): Promise<object> {
+async function callAgent(peer: Peer, agent: AgentInfo, args: McpArguments, call: McpCall): Promise<object> {
   const { waitMs, needsTasks = false } = { waitMs: peer.options.waitMs, ...peer.options.agents?.[agent.name] }
   if (needsTasks) needTasks(call.client)
   const usual = hasTasks(call.client) ? WAIT_MS : WAIT_WITHOUT_TASKS_MS
