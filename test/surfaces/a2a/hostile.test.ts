@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net'
 import { createRuntime } from 'legate'
 import { a2aAgent } from 'legate/a2a'
 import { expect, onTestFinished, test } from 'vitest'
-import { checkCard } from '../../../src/server/protocols/a2a/remote/card-check.ts'
+import { checkCard } from '../../../src/server/protocols/a2a/remote/card.ts'
 
 type Reply = (method: string, response: ServerResponse) => unknown
 

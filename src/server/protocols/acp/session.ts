@@ -20,11 +20,17 @@ import {
   type RunOutcome,
   type ScopedRuntime,
 } from '../../../index.ts'
-import { type AskedPermission, permissionOf, wordOf } from './permission.ts'
-import { contentOf } from './prompt.ts'
-import { type AskedQuestion, answerOf, type FormReply, formOf } from './question.ts'
-import { SESSION_FOLDER } from './session-folder.ts'
-import { type Update, UpdateWriter, type WriterOptions } from './updates.ts'
+import {
+  type AcpApproval,
+  type AcpQuestion,
+  answerOf,
+  type FormReply,
+  formOf,
+  permissionOf,
+  wordOf,
+} from './pending.ts'
+import { contentOf } from './read.ts'
+import { type Update, UpdateWriter, type WriterOptions } from './write.ts'
 
 /** The editor, as a session talks to it. */
 export interface Editor {
@@ -232,7 +238,7 @@ export class Session {
   }
 
   /** Puts a request to the person, and takes his word. */
-  private ask(asked: AskedPermission): void {
+  private ask(asked: AcpApproval): void {
     this.show(asked, async (signal) => {
       const { editor, folder } = this.parts
       return wordOf(await editor.permission(permissionOf(this.id, asked, folder), signal), asked.seen)
@@ -240,7 +246,7 @@ export class Session {
   }
 
   /** Puts a question to the person with a form. False where the editor has none. */
-  private question(asked: AskedQuestion): boolean {
+  private question(asked: AcpQuestion): boolean {
     const { form } = this.parts.editor
     if (form === null) return false
     this.show(asked, async (signal) => {
@@ -296,9 +302,15 @@ export class Session {
 type Word = Parameters<ScopedRuntime['answer']>[1]
 
 /** What a node asks. */
-type Asked = Pick<AskedPermission, 'nodeId' | 'seen'>
+type Asked = Pick<AcpApproval, 'nodeId' | 'seen'>
 
-function askedIn(event: Extract<RunEvent, { type: 'approval-request' }>): AskedPermission {
+function askedIn(event: Extract<RunEvent, { type: 'approval-request' }>): AcpApproval {
   const { nodeId, path, request, call, input, seen, reason } = event
   return { nodeId: nodeId ?? '', path, request, tool: call?.name ?? null, input, seen, reason }
 }
+
+/**
+ * The attribute of every run of a session that names the folder of its editor. Processes that share a store leave a session to
+ * those that work in its folder.
+ */
+export const SESSION_FOLDER = 'legate.folder'

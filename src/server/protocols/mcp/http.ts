@@ -5,8 +5,8 @@
 
 import type { McpHttpHandler, McpRequestContext } from '@modelcontextprotocol/server'
 import type { Json } from '../../../index.ts'
-import type { McpCaller } from './runs/peer.ts'
-import { type McpSdk, makeServer } from './serving.ts'
+import type { McpCaller } from './peer.ts'
+import { type McpSdk, makeServer } from './serve.ts'
 import { type McpRequest, Sessions } from './sessions.ts'
 
 export interface McpEndpointParts {

@@ -12,9 +12,9 @@ import { canonicalJson } from '../../../core/base/json.ts'
 import { Shares } from '../../../core/base/shares.ts'
 import { countedIds } from '../../../doors/grant.ts'
 import type { Json } from '../../../index.ts'
+import type { McpCaller } from './peer.ts'
 import { Replays } from './replays.ts'
-import type { McpCaller } from './runs/peer.ts'
-import type { McpSdk } from './serving.ts'
+import type { McpSdk } from './serve.ts'
 
 /** A request whose body was read; requests of other methods than POST have none. */
 export interface McpRequest {
