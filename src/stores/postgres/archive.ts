@@ -16,14 +16,14 @@ import { sameText, shortText } from '../../core/store/codec/short-text.ts'
 import { unpackTree } from '../../core/store/codec/tree-text.ts'
 import { memberText, readMarks, rowMark } from '../../core/store/commit-chain.ts'
 import { forgottenStone, liftedBy, readTombstone, tombstoneFor, wentOn } from '../../core/store/not-found.ts'
-import { foldSpent, tidy } from './beside.ts'
+import { surplusTrees } from './archive-surplus.ts'
+import { AT_ONE_MOMENT, edgesByCommit, readParts, readTree, verifyTables } from './archive-tree.ts'
+import { foldSpent, tidy } from './changes.ts'
+import { columnsOf, edgeGroups, newestOf } from './commit-values.ts'
 import type { Database } from './connection/database.ts'
 import type { PgRow, Query } from './connection/driver.ts'
 import { escaped, escapedOrNull, FIRST_KEY, idOf, keyOf } from './escape.ts'
 import { dropTrees, lockTrees, putStones, removeTree, removeTrees } from './remove.ts'
-import { surplusTrees } from './surplus.ts'
-import { AT_ONE_MOMENT, edgesByCommit, readParts, readTree, verifyTables } from './whole-tree.ts'
-import { columnsOf, edgeGroups, newestOf } from './write.ts'
 
 export function postgresArchive(
   database: Database,

@@ -4,7 +4,7 @@ import type { Id } from '../../core/graph/rows.ts'
 import { ANSWER_MS, type Database } from './connection/database.ts'
 import { abandon, type PgRow, type PostgresClient } from './connection/driver.ts'
 import { isLost } from './connection/failure.ts'
-import type { Hint } from './replica/transport.ts'
+import type { ChangeNotice } from './replica/transport.ts'
 
 /** How often this process tells others of its commits, at most. One message of the database is slow for all its users. */
 const TELL_MS = 25
@@ -21,12 +21,12 @@ const MOST_BYTES = 7_000
 
 /** A message says so of work that is left for anybody. */
 const LEFT = 2
-const ANYTHING: Hint = { rootId: null, runnable: true, isLeft: true, stop: true, ended: [] }
+const ANYTHING: ChangeNotice = { rootId: null, runnable: true, isLeft: true, stop: true, ended: [] }
 
 const WRITES = 'SELECT last_value FROM @.writes'
 const TELL = 'SELECT pg_notify($1, message) FROM unnest($2::text[]) AS m (message)'
 
-export interface HintsOptions {
+export interface WatchOptions {
   readonly database: Database
   /** True where a queue tells others of runnable nodes. */
   readonly isQueued: boolean
@@ -43,12 +43,12 @@ export interface HintsOptions {
 }
 
 /** Tells other processes of commits, and hears of theirs. Everything said here may be lost: whoever misses it finds it by looking. */
-export class Hints {
-  private readonly options: HintsOptions
+export class Watch {
+  private readonly options: WatchOptions
   private readonly origin = Math.random().toString(36).slice(2)
   private readonly channel: string
-  private readonly listeners = new Set<(hint: Hint) => void>()
-  private readonly untold = new Map<Id, Hint>()
+  private readonly listeners = new Set<(notice: ChangeNotice) => void>()
+  private readonly untold = new Map<Id, ChangeNotice>()
   private telling: NodeJS.Timeout | undefined
   /** Runs for some time after a message; the next one waits for its end. */
   private resting: NodeJS.Timeout | undefined
@@ -66,7 +66,7 @@ export class Hints {
   /** True once this connection has brought a message: a pooler may take the wish to listen, and bring none. */
   hears = false
 
-  constructor(options: HintsOptions) {
+  constructor(options: WatchOptions) {
     this.options = options
     this.channel = `legate_${options.database.options.schema}`.slice(0, 60)
   }
@@ -85,11 +85,11 @@ export class Hints {
   committed(commit: Commit): void {
     if (commit.rootId === null) return
     this.known++
-    const hint = hintOf(commit, this.options.isQueued)
-    if (hint === undefined || hint.rootId === null) return
-    const isForOthers = hint.runnable || hint.stop || hint.ended.length > 0
-    if (!isForOthers && !this.options.isRead(hint.rootId)) return
-    this.note(hint.rootId, hint)
+    const notice = hintOf(commit, this.options.isQueued)
+    if (notice === undefined || notice.rootId === null) return
+    const isForOthers = notice.runnable || notice.stop || notice.ended.length > 0
+    if (!isForOthers && !this.options.isRead(notice.rootId)) return
+    this.note(notice.rootId, notice)
   }
 
   /** Tells that a tree has work which this process does not do. */
@@ -97,9 +97,9 @@ export class Hints {
     this.note(rootId, { rootId, runnable: true, isLeft: true, stop: false, ended: [] })
   }
 
-  private note(rootId: Id, hint: Hint): void {
+  private note(rootId: Id, notice: ChangeNotice): void {
     const before = this.untold.get(rootId)
-    this.untold.set(rootId, before === undefined ? hint : joined(before, hint))
+    this.untold.set(rootId, before === undefined ? notice : joined(before, notice))
     this.arm()
   }
 
@@ -110,7 +110,7 @@ export class Hints {
     this.arm(TELL_MS)
   }
 
-  listen(heard: (hint: Hint) => void): () => void {
+  listen(heard: (notice: ChangeNotice) => void): () => void {
     this.listeners.add(heard)
     this.begin()
     return () => {
@@ -196,15 +196,15 @@ export class Hints {
     }, ms).unref()
   }
 
-  /** Anybody may write to a channel: what is no hint is passed over. */
+  /** Anybody may write to a channel: a message that is not a notice is passed over. */
   private heard(message: string): void {
     const read = parseJson(message)
     this.hears = true
-    const [origin, ...hints] = read.ok && Array.isArray(read.value) ? read.value : []
+    const [origin, ...notices] = read.ok && Array.isArray(read.value) ? read.value : []
     if (origin === this.origin) return
-    for (const hint of readHints(hints)) {
-      if (hint.rootId !== null) this.options.heard(hint.rootId)
-      for (const listener of this.listeners) listener(hint)
+    for (const notice of readNotices(notices)) {
+      if (notice.rootId !== null) this.options.heard(notice.rootId)
+      for (const listener of this.listeners) listener(notice)
     }
   }
 
@@ -248,7 +248,7 @@ export class Hints {
   }
 }
 
-function joined(a: Hint, b: Hint): Hint {
+function joined(a: ChangeNotice, b: ChangeNotice): ChangeNotice {
   return {
     rootId: a.rootId,
     runnable: a.runnable || b.runnable,
@@ -259,7 +259,7 @@ function joined(a: Hint, b: Hint): Hint {
 }
 
 /** Changes that others may have to act on: a node that nobody claimed, a stop, an end. */
-function hintOf({ rootId, nodes, turns }: Commit, isQueued: boolean): Hint | undefined {
+function hintOf({ rootId, nodes, turns }: Commit, isQueued: boolean): ChangeNotice | undefined {
   if (rootId === null) return undefined
   const runnable = !isQueued && nodes.some(({ state, blockers }) => state === 'pending' && blockers === 0)
   const isAskedToStop = turns.some(({ cancel, state }) => cancel !== null && state !== 'ended')
@@ -269,10 +269,10 @@ function hintOf({ rootId, nodes, turns }: Commit, isQueued: boolean): Hint | und
 }
 
 /** As many messages as it takes: none of them is too long. */
-function messagesOf(origin: string, hints: readonly Hint[]): readonly string[] {
+function messagesOf(origin: string, watch: readonly ChangeNotice[]): readonly string[] {
   const lots: string[][] = [[]]
   let size = 0
-  for (const text of hints.map(textOf)) {
+  for (const text of watch.map(textOf)) {
     size += Buffer.byteLength(text)
     if (size > MOST_BYTES) {
       lots.push([])
@@ -283,23 +283,23 @@ function messagesOf(origin: string, hints: readonly Hint[]): readonly string[] {
   return lots.map((lot) => `[${[JSON.stringify(origin), ...lot].join(',')}]`)
 }
 
-/** A hint that is too long says only that something changed. */
-function textOf({ rootId, runnable, isLeft, stop, ended }: Hint): string {
+/** A notice that is too long says only that something changed. */
+function textOf({ rootId, runnable, isLeft, stop, ended }: ChangeNotice): string {
   const text = JSON.stringify([rootId, isLeft ? LEFT : Number(runnable), Number(stop), ...ended])
   return Buffer.byteLength(text) <= MOST_BYTES ? text : textOf(ANYTHING)
 }
 
-/** A message of ours has fewer hints. */
-const MOST_HINTS = 200
+/** A message of ours has fewer notices. */
+const MOST_NOTICES = 200
 
-/** The hints of a message, one of each kind: a message that says often that something changed says it once. */
-function readHints(list: readonly unknown[]): readonly Hint[] {
-  if (list.length > MOST_HINTS) return [ANYTHING]
-  const hints = list.filter((one) => Array.isArray(one)).map(readHint)
-  return hints.some(({ rootId }) => rootId === null) ? [ANYTHING] : hints
+/** The notices of a message, one of each kind: a message that says often that something changed says it once. */
+function readNotices(list: readonly unknown[]): readonly ChangeNotice[] {
+  if (list.length > MOST_NOTICES) return [ANYTHING]
+  const notices = list.filter((one) => Array.isArray(one)).map(readNotice)
+  return notices.some(({ rootId }) => rootId === null) ? [ANYTHING] : notices
 }
 
-function readHint([rootId, runnable, stop, ...ended]: readonly unknown[]): Hint {
+function readNotice([rootId, runnable, stop, ...ended]: readonly unknown[]): ChangeNotice {
   return {
     rootId: typeof rootId === 'string' ? rootId : null,
     runnable: runnable === 1 || runnable === LEFT,

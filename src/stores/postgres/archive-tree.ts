@@ -4,11 +4,11 @@ import { type ArchivePart, type Finding, finding, type WholeTree, type WrittenRo
 import { longRow, longText } from '../../core/store/codec/short-text.ts'
 import { markOf, unpackTree, verifyTree } from '../../core/store/codec/tree-text.ts'
 import { type ChainRecord, edgeMark, type RowLetter, readMarks } from '../../core/store/commit-chain.ts'
+import { columnsOf, edgesByTurn, type WrittenColumns } from './commit-values.ts'
 import type { PgRow, Query } from './connection/driver.ts'
 import { idOf, keyOf, laneOf, unescaped } from './escape.ts'
 import { edgesIn } from './replica/replica.ts'
 import type { TreePart } from './replica/transport.ts'
-import { columnsOf, edgesByTurn, type WrittenColumns } from './write.ts'
 
 /** A tree as the tables have it, with the columns by which its rows are found. */
 export interface TableTree {

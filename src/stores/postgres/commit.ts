@@ -9,10 +9,10 @@
 //   - A statement with several locks all its trees before it writes, in the order of their ids. So statements never wait for each
 //     other in a circle, and transactions get their numbers in the order of a tree's commits: readers of changes rely on that.
 
+import type { CommitValues } from './commit-values.ts'
 import type { Database } from './connection/database.ts'
 import type { PgRow } from './connection/driver.ts'
 import { isLost } from './connection/failure.ts'
-import type { CommitValues } from './write.ts'
 
 const COMMIT_FUNCTION = '@.commit_1'
 /** How many values it takes. */
@@ -29,7 +29,7 @@ const LARGE = 64_000
 export const SEND = `SELECT ${callOf(0)}`
 
 /** A commit as it is sent. */
-export interface Parcel {
+export interface QueuedCommit {
   /** The key of its tree; null for one of no tree. */
   readonly root: string | null
   readonly values: CommitValues
@@ -37,14 +37,14 @@ export interface Parcel {
   readonly isAlone: boolean
 }
 
-interface Waiting extends Parcel {
+interface Waiting extends QueuedCommit {
   readonly resolve: (head: unknown) => void
   readonly reject: (error: unknown) => void
 }
 
 type Sender = Pick<Database, 'once' | 'lanes'>
 
-export class Outbox {
+export class Commits {
   private readonly database: Sender
   private readonly waiting: Waiting[] = []
   private underWay = 0
@@ -57,7 +57,7 @@ export class Outbox {
   }
 
   /** Gives the head of the tree once the commit is stored. Throws what the driver throws. */
-  send(parcel: Parcel): Promise<unknown> {
+  send(parcel: QueuedCommit): Promise<unknown> {
     if (parcel.isAlone || sizeOf(parcel.values) > LARGE) return this.store([parcel]).then(([head]) => head)
     return new Promise((resolve, reject) => {
       this.waiting.push({ ...parcel, resolve, reject })
@@ -113,7 +113,7 @@ export class Outbox {
     }
   }
 
-  private async store(lot: readonly Parcel[]): Promise<PgRow> {
+  private async store(lot: readonly QueuedCommit[]): Promise<PgRow> {
     const isOne = lot.length === 1
     const roots = lot.map(({ root }) => root)
     const values = lot.flatMap((parcel) => parcel.values as readonly unknown[])
@@ -123,7 +123,7 @@ export class Outbox {
 }
 
 /** The order in which trees are locked and written, by everybody. */
-function byRoot({ root: a }: Parcel, { root: b }: Parcel): number {
+function byRoot({ root: a }: QueuedCommit, { root: b }: QueuedCommit): number {
   return a === b ? 0 : (a ?? '') < (b ?? '') ? -1 : 1
 }
 
