@@ -344,11 +344,11 @@ async function removeStopped(store: Store, rootId: Id, parts: OwnerParts): Promi
     if (!isLegateError(error, 'tampered')) throw error
   }
   const removal = { ...parts.removal, evenTampered: true }
-  return attempt(async () => archiveOf(store).remove(rootId, removal))
+  return attemptRemoval(async () => archiveOf(store).remove(rootId, removal))
 }
 
 /** Undefined while the tree is open; the error when it cannot be deleted. Throws when the store is away. */
-export async function attempt<T>(remove: () => T | Promise<T>): Promise<T | StoreError | undefined> {
+export async function attemptRemoval<T>(remove: () => T | Promise<T>): Promise<T | StoreError | undefined> {
   try {
     return await remove()
   } catch (error) {

@@ -215,14 +215,14 @@ export abstract class StoreOperations {
 
   /** The approvals that wait for a person, in runs of all depths of this store, whichever process runs them. */
   async approvals(query: ApprovalsQuery = {}): Promise<PendingApproval[]> {
-    const { approvalsOf } = await import('../conversation/inbox/pending.ts')
-    return approvalsOf(this.store, query)
+    const { pendingApprovals } = await import('../conversation/inbox/pending.ts')
+    return pendingApprovals(this.store, query)
   }
 
   /** The questions of agents that wait for a person, whichever process runs them: `answer(nodeId, { text })` answers one. */
   async questions(query: QuestionsQuery = {}): Promise<PendingQuestion[]> {
-    const { questionsOf } = await import('../conversation/inbox/pending.ts')
-    return questionsOf(this.store, query)
+    const { pendingQuestions } = await import('../conversation/inbox/pending.ts')
+    return pendingQuestions(this.store, query)
   }
 
   /**

@@ -1,7 +1,7 @@
 import { isLegateError } from '../base/error.ts'
 import { truncateUtf8 } from '../base/json.ts'
 import type { FileInfo } from '../files/backend.ts'
-import { linesOf } from '../files/edit.ts'
+import { textLines } from '../files/edit.ts'
 import type { Files } from '../files/files.ts'
 import { matchName } from '../grant/match.ts'
 
@@ -101,7 +101,7 @@ export interface TextForm {
  * Formats a text for the file tools. Numbers are those of the file's lines; the end names the lines that did not fit.
  */
 export function textForm(text: string, form: TextForm): string {
-  const all = linesOf(text)
+  const all = textLines(text)
   const first = form.startLine - 1
   const wanted = all.slice(first, form.readLines === undefined ? undefined : first + form.readLines)
   const shown = fitting(wanted, form)

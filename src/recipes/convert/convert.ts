@@ -10,7 +10,7 @@ import { READ } from '../agent-file/tool-words.ts'
 import type { AgentDialect } from '../dialects/dialect.ts'
 import { agentDialect, DIALECTS } from '../dialects/index.ts'
 import { parseAgentFile } from '../dialects/load-agent-file.ts'
-import { recipeAgent } from '../discovery/load-definition.ts'
+import { agentFileOfRecipe } from '../discovery/load-definition.ts'
 import { isBuiltinToolkit, toolNamesOf } from '../extension/builtin-toolkit.ts'
 import { isBuiltIn } from '../extension/extension-sources.ts'
 import { type Notice, refuseAll } from '../text/notice.ts'
@@ -69,7 +69,7 @@ async function written(agent: AgentFile, name: string, folder: string | undefine
     const recipe = recipeOf(agent)
     const path = `.goose/recipes/${recipeFileName(agent.name)}`
     const text = await writeRecipe(agent.dialect === 'recipe' ? recipe : withoutTags(recipe), folder)
-    return { text, path, again: recipeAgent({ recipe, includes: [], notices: [] }) }
+    return { text, path, again: agentFileOfRecipe({ recipe, includes: [], notices: [] }) }
   }
   const dialect = agentDialect(name)
   if (dialect === undefined) {

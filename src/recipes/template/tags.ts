@@ -173,7 +173,7 @@ const TOKEN =
   /"[^"\\]*(?:\\.[^"\\]*)*"|'[^'\\]*(?:\\.[^'\\]*)*'|[\p{L}_][\p{L}\p{N}_]*|\d[\d_]*(?:\.\d+)?|\*\*|\/\/|[=!<>]=|\S/gsu
 
 /** Splits an expression into words, in order. */
-export function tokensOf(expression: string): Token[] {
+export function templateTokens(expression: string): Token[] {
   return Array.from(expression.matchAll(TOKEN), ([text]) => ({ kind: kindOf(text), text }))
 }
 

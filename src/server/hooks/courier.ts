@@ -17,13 +17,13 @@ import { isLegateError, type Json, type Runtime } from '../../index.ts'
 import { bytesOf, type Deliveries, type DeliveryData, messageId, type StoredDelivery } from './deliveries.ts'
 import { isStale } from './lease.ts'
 import {
-  bodyOf,
   type HookMessage,
   messageIdOf,
   messageOfDelivery,
-  messagesOf,
   newDelivery,
   outcomeFor,
+  webhookBody,
+  webhookMessages,
 } from './messages.ts'
 import { type HookAnswer, postHook } from './post.ts'
 import { isAbout, pushText, topRunOf } from './push.ts'
@@ -173,7 +173,7 @@ export class Courier {
   }
 
   private async storeChange(change: TreeChange, hooks: readonly StoredHook[], made: MadeDeliveries): Promise<void> {
-    for (const message of await messagesOf(this.parts.runtime.store, change)) {
+    for (const message of await webhookMessages(this.parts.runtime.store, change)) {
       const top = await topRunOf(this.parts.runtime.store, change.rootId, message.runId)
       for (const hook of hooks) {
         if (!isAbout(hook, top) || !hook.data.types.includes(message.type)) continue
@@ -299,7 +299,7 @@ export class Courier {
     if (push !== undefined) return pushText(runtime.store, change.rootId, push, message)
     const outcome =
       include === 'outcome' ? await outcomeFor(runtime, principal, message).catch(noneIfMissing) : undefined
-    return bodyOf(message, outcome as Json | undefined)
+    return webhookBody(message, outcome as Json | undefined)
   }
 
   /** Undefined where it was not sent, or nobody waits for the answer any more. */

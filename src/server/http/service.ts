@@ -10,7 +10,7 @@
 import { warnQuietly } from '../../core/base/quietly.ts'
 import type { Runtime } from '../../index.ts'
 import { LargeAnswers } from '../gate/answers.ts'
-import { checkBodyHead, type JsonBody, readJson, readLines, UnreadableBody } from '../gate/body.ts'
+import { checkBodyHead, type JsonBody, readBodyLines, readJsonBody, UnreadableBody } from '../gate/body.ts'
 import { type Arrival, Gate, type Passed } from '../gate/gate.ts'
 import { corsHeaders, type OriginRules, preflightHeaders, securityHeaders } from '../gate/origin.ts'
 import { isLarge, Turns } from '../gate/turns.ts'
@@ -217,14 +217,14 @@ export class Service {
     checkBodyHead(request.headers, typesOf(route), limits.maxBytes)
     const work = async (read: () => void) => {
       const isJson = route.takesLines !== true
-      const { value: body, sent } = isJson ? await readJson(request, limits) : NO_JSON
+      const { value: body, sent } = isJson ? await readJsonBody(request, limits) : NO_JSON
       if (isJson) read()
       await checkBody(route, sent)
       return this.handle(request, passed, {
         query,
         origin,
         body,
-        lines: isJson ? NO_LINES : readLines(request, limits),
+        lines: isJson ? NO_LINES : readBodyLines(request, limits),
       })
     }
     try {

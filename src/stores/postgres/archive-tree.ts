@@ -6,8 +6,8 @@ import { markOf, unpackTree, verifyTree } from '../../core/store/codec/tree-text
 import { type ChainRecord, edgeMark, type RowLetter, readMarks } from '../../core/store/commit-chain.ts'
 import { columnsOf, edgesByTurn, type WrittenColumns } from './commit-values.ts'
 import type { PgRow, Query } from './connection/driver.ts'
-import { idOf, keyOf, laneOf, unescaped } from './escape.ts'
-import { edgesIn } from './replica/replica.ts'
+import { idOf, keyOf, laneOfKey, unescaped } from './escape.ts'
+import { edgesInText } from './replica/replica.ts'
 import type { TreePart } from './replica/transport.ts'
 
 /** A tree as the tables have it, with the columns by which its rows are found. */
@@ -144,7 +144,7 @@ function bodyOf([hash, data]: PgRow): Body {
 export const AT_ONE_MOMENT = 'REPEATABLE READ READ ONLY'
 
 /** Reads a whole tree. Undefined where there is none. Must be run at one moment. */
-export async function readTree(query: Query, rootId: Id): Promise<TableTree | undefined> {
+export async function readTableTree(query: Query, rootId: Id): Promise<TableTree | undefined> {
   const root = keyOf(rootId)
   const [found] = await query(TREE, [root])
   if (found === undefined) return undefined
@@ -173,7 +173,7 @@ export async function readTree(query: Query, rootId: Id): Promise<TableTree | un
 export function longData([letter, key, version, span, data]: PgRow, rootId: Id): string {
   const short = String(data)
   if (letter === 'e') return longText(short, [idOf(span), rootId])
-  const near = letter === 'c' ? [rootId] : [letter === 't' ? laneOf(span) : idOf(span), rootId]
+  const near = letter === 'c' ? [rootId] : [letter === 't' ? laneOfKey(span) : idOf(span), rootId]
   return longRow(short, { letter: letter as RowLetter, id: idOf(key), version: Number(version), near })
 }
 
@@ -185,7 +185,7 @@ function nameOf({ from, to, type }: Edge): string {
 
 function addEdges(edges: EdgesByName, text: string, place: Pick<Edge, 'rootId' | 'conversationId'>): void {
   try {
-    for (const edge of edgesIn(text, place)) edges.set(nameOf(edge), edge)
+    for (const edge of edgesInText(text, place)) edges.set(nameOf(edge), edge)
   } catch {
     // The commit names edges that are then missing.
   }
@@ -314,14 +314,16 @@ export function isIn({ whole, head }: TableTree, part: TreePart): boolean {
   const rows = part.rows ?? []
   return (
     part.bodies.every(({ text }) => texts.has(text)) &&
-    rows.every(({ letter, text }) => (letter === 'e' ? marksIn(text).every((one) => edges.has(one)) : texts.has(text)))
+    rows.every(({ letter, text }) =>
+      letter === 'e' ? marksInText(text).every((one) => edges.has(one)) : texts.has(text),
+    )
   )
 }
 
 /** The marks of edges; that of nothing where the text has none. */
-export function marksIn(text: string): string[] {
+export function marksInText(text: string): string[] {
   try {
-    return edgesIn(text, { rootId: '', conversationId: '' }).map(edgeMark)
+    return edgesInText(text, { rootId: '', conversationId: '' }).map(edgeMark)
   } catch {
     return ['']
   }

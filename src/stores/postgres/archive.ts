@@ -17,7 +17,7 @@ import { unpackTree } from '../../core/store/codec/tree-text.ts'
 import { memberText, readMarks, rowMark } from '../../core/store/commit-chain.ts'
 import { forgottenStone, liftedBy, readTombstone, tombstoneFor, wentOn } from '../../core/store/not-found.ts'
 import { surplusTrees } from './archive-surplus.ts'
-import { AT_ONE_MOMENT, edgesByCommit, readParts, readTree, verifyTables } from './archive-tree.ts'
+import { AT_ONE_MOMENT, edgesByCommit, readParts, readTableTree, verifyTables } from './archive-tree.ts'
 import { foldSpent, tidy } from './changes.ts'
 import { columnsOf, edgeGroups, newestOf } from './commit-values.ts'
 import type { Database } from './connection/database.ts'
@@ -39,7 +39,7 @@ export function postgresArchive(
 ): Archive {
   const change = <T>(work: (query: Query) => Promise<T>) => database.transaction('READ COMMITTED', work)
   return {
-    read: (rootId) => database.transaction(AT_ONE_MOMENT, async (query) => (await readTree(query, rootId))?.whole),
+    read: (rootId) => database.transaction(AT_ONE_MOMENT, async (query) => (await readTableTree(query, rootId))?.whole),
     parts: (rootId) => parts(database, rootId),
     verify: (rootId) => verify(database, rootId),
     head: async (rootId) => {
@@ -107,7 +107,7 @@ const STRAY = `SELECT id, letter::text FROM @.rows r WHERE NOT EXISTS (SELECT 1 
 async function verify(database: Database, rootId: Id | undefined): Promise<VerifyReport> {
   const report = { findings: [] as Finding[], rows: 0, commits: 0 }
   const one = async (id: Id): Promise<void> => {
-    const tree = await database.transaction(AT_ONE_MOMENT, (query) => readTree(query, id))
+    const tree = await database.transaction(AT_ONE_MOMENT, (query) => readTableTree(query, id))
     if (tree === undefined) return
     report.rows += tree.whole.rows.length
     report.commits += tree.whole.records.length

@@ -9,7 +9,7 @@
 import { isLegateError, type StoreError } from '../../core/base/error.ts'
 import type { Body, Id } from '../../core/graph/rows.ts'
 import { tampered } from '../../core/store/not-found.ts'
-import { AT_ONE_MOMENT, isIn, longData, marksIn, readTree, verifyTables } from './archive-tree.ts'
+import { AT_ONE_MOMENT, isIn, longData, marksInText, readTableTree, verifyTables } from './archive-tree.ts'
 import type { Database } from './connection/database.ts'
 import type { PgRow } from './connection/driver.ts'
 import { escaped, idOf, keyOf, laneKey, unescaped } from './escape.ts'
@@ -154,7 +154,7 @@ export class TreeLoader {
     for (;;) {
       const loaded = await read()
       if (loaded === undefined || isRight(loaded)) return loaded?.part
-      const tree = await database.transaction(AT_ONE_MOMENT, (query) => readTree(query, rootId))
+      const tree = await database.transaction(AT_ONE_MOMENT, (query) => readTableTree(query, rootId))
       const [wrong] = tree === undefined ? [] : verifyTables(tree)
       if (wrong !== undefined) {
         const error = tampered(wrong.message.replace(/\.$/, ''), { rootId, path: database.address })
@@ -167,7 +167,7 @@ export class TreeLoader {
 
   private async readHeads(asked: readonly Id[]): Promise<readonly (Head | undefined)[]> {
     const found = await this.database.query(HEADS, [asked.map(keyOf)])
-    return found.map((row) => (row[0] === null ? undefined : headOf(row)))
+    return found.map((row) => (row[0] === null ? undefined : headInRow(row)))
   }
 
   private async readWholes(asked: readonly AskedRows[]): Promise<readonly (Loaded | undefined)[]> {
@@ -228,7 +228,7 @@ function wholeOf(rootId: Id, found: readonly PgRow[]): Loaded | undefined {
   const [first] = found
   // A tree has at least its root.
   if (first?.[3] === null) {
-    return { part: { head: headOf(first), rows: undefined, bodies: [] }, marks: new Map(), isWhole: false }
+    return { part: { head: headInRow(first), rows: undefined, bodies: [] }, marks: new Map(), isWhole: false }
   }
   const loaded = loadedOf(found, { rootId, since: 0, marks: [] })
   return loaded === undefined ? undefined : { ...loaded, isWhole: true }
@@ -269,8 +269,8 @@ function loadedOf(found: readonly PgRow[], { rootId, since, marks: more }: Loade
   // Edges from before are there already, unless a later commit says that it wrote them.
   const written = [...marks.values()].join('')
   const isNew = ({ n, text }: LoadedRow) =>
-    since === 0 || n > since || marksIn(text).some((mark) => written.includes(mark))
-  const part = { head: headOf(first), rows: [...rows, ...edges.filter(isNew)], bodies }
+    since === 0 || n > since || marksInText(text).some((mark) => written.includes(mark))
+  const part = { head: headInRow(first), rows: [...rows, ...edges.filter(isNew)], bodies }
   return { part, marks, isWhole: false }
 }
 
@@ -278,7 +278,7 @@ function bodyOf([hash, data]: PgRow): Body {
   return { hash: unescaped(String(hash)), text: (data as Buffer).toString('utf8') }
 }
 
-export function headOf([tree, n, seq]: PgRow): Head {
+export function headInRow([tree, n, seq]: PgRow): Head {
   return { tree: Number(tree), n: Number(n), seq: Number(seq) }
 }
 

@@ -7,7 +7,7 @@ import type { Database } from './connection/database.ts'
 import type { PgRow } from './connection/driver.ts'
 import { isLost, isRefusal } from './connection/failure.ts'
 import { keyOf } from './escape.ts'
-import { type Altered, headOf, TreeLoader } from './load.ts'
+import { type Altered, headInRow, TreeLoader } from './load.ts'
 import { AnswerLost, type Head, Refused, type Sending, type Transport } from './replica/transport.ts'
 
 export interface TransportOptions {
@@ -43,7 +43,7 @@ async function send(commit: Commit, options: SendOptions): Promise<Head | undefi
   const { database } = options
   try {
     const head = await store(commit, options)
-    return rootId === null ? undefined : headOf(head as PgRow)
+    return rootId === null ? undefined : headInRow(head as PgRow)
   } catch (error) {
     if (isRefusal(error)) throw new Refused('The rows contradict the commit.', { cause: error })
     if (isLost(error)) throw new AnswerLost(database.failure(error).message, { cause: error })

@@ -4,7 +4,7 @@ import type { Id } from '../../core/graph/rows.ts'
 import { ANSWER_MS, type Database } from './connection/database.ts'
 import { abandon, type PgRow, type PostgresClient } from './connection/driver.ts'
 import { isLost } from './connection/failure.ts'
-import type { ChangeNotice } from './replica/transport.ts'
+import type { TreeNotice } from './replica/transport.ts'
 
 /** How often this process tells others of its commits, at most. One message of the database is slow for all its users. */
 const TELL_MS = 25
@@ -21,7 +21,7 @@ const MOST_BYTES = 7_000
 
 /** A message says so of work that is left for anybody. */
 const LEFT = 2
-const ANYTHING: ChangeNotice = { rootId: null, runnable: true, isLeft: true, stop: true, ended: [] }
+const ANYTHING: TreeNotice = { rootId: null, runnable: true, isLeft: true, stop: true, ended: [] }
 
 const WRITES = 'SELECT last_value FROM @.writes'
 const TELL = 'SELECT pg_notify($1, message) FROM unnest($2::text[]) AS m (message)'
@@ -47,8 +47,8 @@ export class Watch {
   private readonly options: WatchOptions
   private readonly origin = Math.random().toString(36).slice(2)
   private readonly channel: string
-  private readonly listeners = new Set<(notice: ChangeNotice) => void>()
-  private readonly untold = new Map<Id, ChangeNotice>()
+  private readonly listeners = new Set<(notice: TreeNotice) => void>()
+  private readonly untold = new Map<Id, TreeNotice>()
   private telling: NodeJS.Timeout | undefined
   /** Runs for some time after a message; the next one waits for its end. */
   private resting: NodeJS.Timeout | undefined
@@ -97,7 +97,7 @@ export class Watch {
     this.note(rootId, { rootId, runnable: true, isLeft: true, stop: false, ended: [] })
   }
 
-  private note(rootId: Id, notice: ChangeNotice): void {
+  private note(rootId: Id, notice: TreeNotice): void {
     const before = this.untold.get(rootId)
     this.untold.set(rootId, before === undefined ? notice : joined(before, notice))
     this.arm()
@@ -110,7 +110,7 @@ export class Watch {
     this.arm(TELL_MS)
   }
 
-  listen(heard: (notice: ChangeNotice) => void): () => void {
+  listen(heard: (notice: TreeNotice) => void): () => void {
     this.listeners.add(heard)
     this.begin()
     return () => {
@@ -248,7 +248,7 @@ export class Watch {
   }
 }
 
-function joined(a: ChangeNotice, b: ChangeNotice): ChangeNotice {
+function joined(a: TreeNotice, b: TreeNotice): TreeNotice {
   return {
     rootId: a.rootId,
     runnable: a.runnable || b.runnable,
@@ -259,7 +259,7 @@ function joined(a: ChangeNotice, b: ChangeNotice): ChangeNotice {
 }
 
 /** Changes that others may have to act on: a node that nobody claimed, a stop, an end. */
-function hintOf({ rootId, nodes, turns }: Commit, isQueued: boolean): ChangeNotice | undefined {
+function hintOf({ rootId, nodes, turns }: Commit, isQueued: boolean): TreeNotice | undefined {
   if (rootId === null) return undefined
   const runnable = !isQueued && nodes.some(({ state, blockers }) => state === 'pending' && blockers === 0)
   const isAskedToStop = turns.some(({ cancel, state }) => cancel !== null && state !== 'ended')
@@ -269,7 +269,7 @@ function hintOf({ rootId, nodes, turns }: Commit, isQueued: boolean): ChangeNoti
 }
 
 /** As many messages as it takes: none of them is too long. */
-function messagesOf(origin: string, watch: readonly ChangeNotice[]): readonly string[] {
+function messagesOf(origin: string, watch: readonly TreeNotice[]): readonly string[] {
   const lots: string[][] = [[]]
   let size = 0
   for (const text of watch.map(textOf)) {
@@ -284,7 +284,7 @@ function messagesOf(origin: string, watch: readonly ChangeNotice[]): readonly st
 }
 
 /** A notice that is too long says only that something changed. */
-function textOf({ rootId, runnable, isLeft, stop, ended }: ChangeNotice): string {
+function textOf({ rootId, runnable, isLeft, stop, ended }: TreeNotice): string {
   const text = JSON.stringify([rootId, isLeft ? LEFT : Number(runnable), Number(stop), ...ended])
   return Buffer.byteLength(text) <= MOST_BYTES ? text : textOf(ANYTHING)
 }
@@ -293,13 +293,13 @@ function textOf({ rootId, runnable, isLeft, stop, ended }: ChangeNotice): string
 const MOST_NOTICES = 200
 
 /** The notices of a message, one of each kind: a message that says often that something changed says it once. */
-function readNotices(list: readonly unknown[]): readonly ChangeNotice[] {
+function readNotices(list: readonly unknown[]): readonly TreeNotice[] {
   if (list.length > MOST_NOTICES) return [ANYTHING]
   const notices = list.filter((one) => Array.isArray(one)).map(readNotice)
   return notices.some(({ rootId }) => rootId === null) ? [ANYTHING] : notices
 }
 
-function readNotice([rootId, runnable, stop, ...ended]: readonly unknown[]): ChangeNotice {
+function readNotice([rootId, runnable, stop, ...ended]: readonly unknown[]): TreeNotice {
   return {
     rootId: typeof rootId === 'string' ? rootId : null,
     runnable: runnable === 1 || runnable === LEFT,

@@ -33,7 +33,7 @@ import {
 } from '../../core/store/store.ts'
 import { putChange } from './beside/changes.ts'
 import { putSpent } from './beside/spent.ts'
-import { type Connection, RESULT, resultCode, textOf } from './driver.ts'
+import { type Connection, columnText, RESULT, resultCode } from './driver.ts'
 import { type Growth, sealStretches, unseal } from './marks.ts'
 import { numberRows, type RowNumbers } from './numbers.ts'
 import { type OwnedCommit, putOwned } from './owners.ts'
@@ -289,7 +289,7 @@ const ADD_BLOCK = 'INSERT INTO blocks (node_id, root_id, data) VALUES (?, ?, ?)'
 
 /** Skips blocks of a lost claim, or of a node that has ended. */
 function writeBlocks({ db, graph, cache }: WriteContext, { blocks, dropBlocks }: Commit): void {
-  cache.blocks ??= new Set(db.all('SELECT DISTINCT CAST(node_id AS BLOB) FROM blocks').map(([id]) => textOf(id)))
+  cache.blocks ??= new Set(db.all('SELECT DISTINCT CAST(node_id AS BLOB) FROM blocks').map(([id]) => columnText(id)))
   const known: Set<Id> = cache.blocks
   for (const block of blocks) {
     const node = graph.reader.node(block.nodeId)

@@ -12,7 +12,7 @@ import {
   toConversation,
   toTurn,
 } from '../../core/store/codec/rows.ts'
-import { type Connection, type SqlRow, textOf } from './driver.ts'
+import { type Connection, columnText, type SqlRow } from './driver.ts'
 import type { FileSpan } from './tree.ts'
 
 /**
@@ -210,8 +210,8 @@ export function addOwners(db: Connection): void {
   trees.put(db)
   for (const [n, queue, due, data] of db.all(OLDER_WAITS)) {
     const owner = trees.ownerAt(Math.floor(Number(n) / SPAN) * SPAN)
-    const id = idIn(textOf(data))
-    if (owner !== null && id !== null) db.run(PUT_WAIT, [owner, textOf(queue), due ?? 0, id, Number(n)])
+    const id = idIn(columnText(data))
+    if (owner !== null && id !== null) db.run(PUT_WAIT, [owner, columnText(queue), due ?? 0, id, Number(n)])
   }
 }
 
@@ -221,7 +221,7 @@ const OLDER_WAITS = `SELECT n, CAST(queue AS BLOB), due, CAST(data AS BLOB) FROM
 function* headsOf(db: Connection): Generator<readonly [n: number, data: string]> {
   for (let last = -1; ; ) {
     const heads = db.all(OLDER_HEADS, [last])
-    for (const [n, data] of heads) yield [Number(n), textOf(data)]
+    for (const [n, data] of heads) yield [Number(n), columnText(data)]
     if (heads.length === 0) return
     last = Number(heads.at(-1)?.[0])
   }
@@ -294,7 +294,7 @@ export function* readyQueues(
   after: RunnableQuery['after'],
 ): Generator<string> {
   function* between(start: string, end: string): Generator<string> {
-    const next = (queue: string) => list(NEXT_QUEUE, [queue, end]).map(([name]) => textOf(name))[0]
+    const next = (queue: string) => list(NEXT_QUEUE, [queue, end]).map(([name]) => columnText(name))[0]
     for (let queue = next(start); queue !== undefined; queue = next(queue)) yield queue
   }
   const last = after === undefined ? AFTER_READY : readyQueue(after)
@@ -367,7 +367,7 @@ function waitsIn(
 }
 
 function texts(row: SqlRow = []): SqlRow {
-  return row.map((value) => (value instanceof Uint8Array ? textOf(value) : value))
+  return row.map((value) => (value instanceof Uint8Array ? columnText(value) : value))
 }
 
 function isSame(a: SqlRow, b: SqlRow): boolean {

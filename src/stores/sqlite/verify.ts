@@ -18,7 +18,7 @@ import {
 } from '../../core/store/codec/rows.ts'
 import { verifyTree } from '../../core/store/codec/tree-text.ts'
 import { isWhole, readStones, strayIds } from './beside/stones.ts'
-import { type Connection, type SqlRow, textOf } from './driver.ts'
+import { type Connection, columnText, type SqlRow } from './driver.ts'
 import { brokenStretches } from './marks.ts'
 import { type ReadTree, STRAY_OWNED, wronglyOwned } from './owners.ts'
 import { readConversation } from './remove.ts'
@@ -92,14 +92,14 @@ class Verifier implements VerifyReport {
 
   /** Checks everything outside of trees: texts, stray rows, and the pages of the file. */
   private *rest(): Generator<void> {
-    for (const [name] of this.db.each(BODIES)) yield this.body(textOf(name))
+    for (const [name] of this.db.each(BODIES)) yield this.body(columnText(name))
     for (const [tree] of this.db.each(LOGS)) yield this.log(Number(tree))
     for (const row of this.db.each(KEYS)) yield this.key(row)
     for (const sql of [STRAY_SEALS, STRAY_STRETCHES, STRAY_OWNED]) {
       for (const [n] of this.db.each(sql)) yield this.stray(Number(n))
     }
     for (const [tree, name] of this.db.each(STRAY_USES)) {
-      const hash = textOf(name)
+      const hash = columnText(name)
       yield this.put('altered_index', { id: hash, rootId: null }, `No text ${hash} of a tree ${tree} is stored.`)
     }
     yield this.tombstones()
@@ -121,10 +121,10 @@ class Verifier implements VerifyReport {
 
   /** Names a key that leads nowhere, or to a row which has another name. */
   private key([name, letters, n, isThere, data]: SqlRow): void {
-    const [id, slot] = [textOf(name), textOf(letters)]
+    const [id, slot] = [columnText(name), columnText(letters)]
     const place = { id, rootId: null }
     if (isThere !== 1) return this.put('altered_index', place, `The key ${slot} of ${id} leads nowhere.`)
-    const packed = tryParse(textOf(data))
+    const packed = tryParse(columnText(data))
     // A row that cannot be read has its own finding.
     if (packed === null || keysOf(packed, Number(n)).some((key) => key[0] === id && key[1] === slot)) return
     const message = `The key ${slot} of ${id} leads to a row of another name: nobody wrote it.`

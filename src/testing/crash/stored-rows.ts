@@ -9,7 +9,7 @@ import { isProvenDead } from '../../core/store/process-proof.ts'
 import type { Store } from '../../core/store/store.ts'
 import { Database } from '../../stores/postgres/connection/database.ts'
 import { isPostgresUrl, postgresStore } from '../../stores/postgres/index.ts'
-import { type Connection, connect } from '../../stores/sqlite/driver.ts'
+import { type Connection, connectTo } from '../../stores/sqlite/driver.ts'
 import { sqliteStore } from '../../stores/sqlite/index.ts'
 import { anyOf, brokenChains, leftInFolder, leftLocks, unseenForgery, withJsonRows } from './laws.ts'
 
@@ -31,7 +31,7 @@ export function withRows<T>(database: string, use: Use<T>): Promise<T> {
 
 async function withSqliteRows<T>(database: string, use: Use<T>): Promise<T> {
   const store = sqliteStore(database)
-  const db = connect(database)
+  const db = connectTo(database)
   try {
     const trees = readTrees(store)
     const wrongStore = () => [...damage(db), ...brokenChains(db), ...unreached(trees, db)]

@@ -50,7 +50,7 @@ const QUERY: OptionRules<ApprovalsQuery> = { runId: text, owner: text, limit: in
  * The requests that wait for people, over all trees and depths: those that expire first come first. Skips trees that
  * were changed from outside.
  */
-export async function approvalsOf(store: Store, query: ApprovalsQuery): Promise<PendingApproval[]> {
+export async function pendingApprovals(store: Store, query: ApprovalsQuery): Promise<PendingApproval[]> {
   return approvalsIn(store, query, (_, approval) => approval)
 }
 
@@ -180,7 +180,7 @@ const QUESTIONS_QUERY: OptionRules<QuestionsQuery> = {
 }
 
 /** The waiting questions, over all trees and depths: those that expire first come first. */
-export async function questionsOf(store: Store, query: QuestionsQuery): Promise<PendingQuestion[]> {
+export async function pendingQuestions(store: Store, query: QuestionsQuery): Promise<PendingQuestion[]> {
   return questionsIn(store, query, (_, question) => question)
 }
 

@@ -25,11 +25,11 @@ export const SCHEMA_URLS: Readonly<Record<Vocabulary, string>> = {
 export function modelNames(id: string): { readonly provider: string; readonly model: string } {
   const at = id.indexOf('/')
   const provider = at < 0 ? 'unknown' : id.slice(0, at)
-  return { provider: nameOf(PROVIDERS[provider] ?? provider), model: nameOf(id.slice(at + 1)) }
+  return { provider: spanWord(PROVIDERS[provider] ?? provider), model: spanWord(id.slice(at + 1)) }
 }
 
 /** A name in one span. Models may invent names of tools and agents: what does not look like a name may be text of a person. */
-export function nameOf(text: string): string {
+export function spanWord(text: string): string {
   return /^[\w.:@/+-]{1,128}$/.test(text) ? text : '_other'
 }
 
@@ -54,7 +54,7 @@ export function runAttributes(
 }
 
 /** Adds the tokens of a call. Who sums up spans counts each token once, so runs have none of these. */
-export function addUsage(
+export function addUsageAttributes(
   to: Record<string, SpanValue>,
   usage: {
     readonly inputTokens: number
@@ -95,8 +95,8 @@ const SETTINGS: readonly (readonly [keyof ModelSettings, string])[] = [
 
 /** Adds the names that a provider gave its answer. */
 export function addResponse(to: Record<string, SpanValue>, { id, model }: ModelResponse): void {
-  if (id !== undefined) to['gen_ai.response.id'] = nameOf(id)
-  if (model !== undefined) to['gen_ai.response.model'] = nameOf(model)
+  if (id !== undefined) to['gen_ai.response.id'] = spanWord(id)
+  if (model !== undefined) to['gen_ai.response.model'] = spanWord(model)
 }
 
 /** Why a model ended its answer, in the words of the conventions. */

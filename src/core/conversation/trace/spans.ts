@@ -17,11 +17,11 @@ import {
   addResponse,
   addSettings,
   addTransfer,
-  addUsage,
+  addUsageAttributes,
   FINISHED,
   modelNames,
-  nameOf,
   runAttributes,
+  spanWord,
 } from './names.ts'
 import { nodePlace, runPlace } from './place.ts'
 
@@ -64,7 +64,7 @@ export function isCall(node: Node): boolean {
 
 export function runStart(tree: TreeReader, turn: Turn, { vocabulary }: SpanStyle): SpanStart {
   const agent = tree.conversation(turn.conversationId)?.agent
-  const name = nameOf(agent?.name ?? '')
+  const name = spanWord(agent?.name ?? '')
   const facts = { agent: name, hash: agent?.hash ?? '', conversationId: turn.conversationId, runId: turn.id }
   const { traceId, spanId, parentId, isParentForeign } = runPlace(tree, turn)
   return {
@@ -88,7 +88,7 @@ export function runSpan(
   const { outcome, endedAt, createdAt, startedAt, spend } = turn
   if (outcome === null || endedAt === null) return undefined
   const { status, usage, modelCalls, toolCalls, error } = outcome
-  const failed = status === 'completed' ? null : nameOf(error?.code ?? status)
+  const failed = status === 'completed' ? null : spanWord(error?.code ?? status)
   const result: Attributes = {
     'legate.status': status,
     'legate.model_calls': modelCalls,
@@ -174,9 +174,9 @@ export function modelSpan(
 ): Span {
   const isLast = tried.error === null
   const failure = tried.error ?? node.failure?.code ?? null
-  const error = failure === null ? null : nameOf(failure)
+  const error = failure === null ? null : spanWord(failure)
   const result: Attributes = { 'legate.status': isLast ? node.state : 'errored' }
-  addUsage(result, tried.usage, style.vocabulary)
+  addUsageAttributes(result, tried.usage, style.vocabulary)
   if (error !== null) result['error.type'] = error
   if (asked !== undefined) addRequest(result, asked, style)
   if (heard?.response !== undefined) addResponse(result, heard.response)
@@ -212,7 +212,7 @@ const FINISHES: Readonly<Record<string, string>> = {
 }
 
 export function toolStart(tree: TreeReader, node: Node, { vocabulary, shows }: SpanStyle): SpanStart {
-  const tool = nameOf(node.input.call?.name ?? node.kind)
+  const tool = spanWord(node.input.call?.name ?? node.kind)
   const agent = vocabulary === '1.41' ? null : childOf(tree, node)
   const attributes: Attributes = {
     'gen_ai.operation.name': 'execute_tool',
@@ -223,7 +223,7 @@ export function toolStart(tree: TreeReader, node: Node, { vocabulary, shows }: S
     'legate.node.id': node.id,
   }
   // A model may write the id of a call itself.
-  if (shows('arguments')) attributes['gen_ai.tool.call.id'] = nameOf(node.input.call?.id ?? '')
+  if (shows('arguments')) attributes['gen_ai.tool.call.id'] = spanWord(node.input.call?.id ?? '')
   if (agent !== null) addTransfer(attributes, agent)
   const name = agent === null ? `execute_tool ${tool}` : `execute_tool ${tool} ${agent}`
   const { traceId, spanId, parentId, isParentForeign } = nodePlace(tree, node)
@@ -234,7 +234,7 @@ export function toolStart(tree: TreeReader, node: Node, { vocabulary, shows }: S
 function childOf(tree: TreeReader, { metadata }: Node): string | null {
   const child = (metadata['subagent'] as { readonly child_conversation_id?: Id } | undefined)?.child_conversation_id
   const agent = child === undefined ? undefined : tree.conversation(child)?.agent
-  return agent === undefined ? null : nameOf(agent.name)
+  return agent === undefined ? null : spanWord(agent.name)
 }
 
 /** The span of a call of a tool that has ended. */
@@ -257,7 +257,7 @@ export function toolSpan(
 }
 
 function failureOf({ state, output, failure }: Node): string | null {
-  if (failure !== null) return nameOf(failure.code)
+  if (failure !== null) return spanWord(failure.code)
   if (state !== 'finished') return state
   return output.isError === true ? 'tool_error' : null
 }

@@ -1,6 +1,6 @@
 import { DefinitionError } from '../../base/error.ts'
 import type { Model } from '../model.ts'
-import { lateIterator } from '../stream-parts.ts'
+import { openingIterator } from '../stream-parts.ts'
 import { AI_SDK_VERSIONS, type AiSdkModel, isAiSdkModel, type ModelLabel, providerName } from './ai-sdk-model.ts'
 
 /**
@@ -17,7 +17,7 @@ export function adapt(model: AiSdkModel, adapted: ModelLabel): Model {
     id: adapted.id,
     stream: (request, { signal }) => ({
       [Symbol.asyncIterator]: () =>
-        lateIterator(
+        openingIterator(
           import('./answer.ts').then(({ AiSdkAnswer }) => new AiSdkAnswer(model, adapted, { request, signal })),
         ),
     }),

@@ -29,7 +29,7 @@ export function readSpent({ spent }: Tables, { owner, from, to }: SpentQuery): S
 }
 
 /** Erases everything about an owner that is beside the trees. */
-export function forgetOwner(tables: Tables, owner: string, keptDay?: string): void {
+export function forgetOwnerRows(tables: Tables, owner: string, keptDay?: string): void {
   forgetChanges(tables.feed, owner)
   for (const [key, one] of tables.spent) if (one.owner === owner && one.day !== keptDay) tables.spent.delete(key)
   for (const rows of tables.registry.values()) {

@@ -40,7 +40,7 @@ export interface ListOptions {
 }
 
 /** Reads the tools from any answer of a server. Leaves out the unusable ones, with the reason. */
-export function readTools(given: readonly unknown[], options: ListOptions): ListedTools {
+export function readServerTools(given: readonly unknown[], options: ListOptions): ListedTools {
   const warnings: string[] = []
   const found = new Map<string, Record<string, unknown>>()
   for (const item of given) {

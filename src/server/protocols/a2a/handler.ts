@@ -25,7 +25,7 @@ import type { RunTree } from '../../../doors/rows.ts'
 import { isLegateError, type Json } from '../../../index.ts'
 import { malformed } from './read.ts'
 import type { AgentTasks, FollowedTask, Sent } from './tasks.ts'
-import { type A2aMessage, A2aRefusal, type A2aTask, type A2aUpdate, isOver, taskNotFound } from './wire.ts'
+import { type A2aMessage, A2aRefusal, type A2aTask, type A2aUpdate, isTerminal, taskNotFound } from './wire.ts'
 
 import type { PushConfig, PushStore } from './write.ts'
 
@@ -123,7 +123,7 @@ export class RowsHandler implements A2ARequestHandler {
   async *resubscribe({ id }: SubscribeToTaskRequest): AsyncGenerator<StreamResponse, void, undefined> {
     const followed = await this.answer(async () => {
       const { status } = await this.caller.tasks.get(id, { historyLength: 0, artifacts: false })
-      if (isOver(status.state))
+      if (isTerminal(status.state))
         throw new A2aRefusal('UnsupportedOperationError', 'The task is over: read it with GetTask.')
       return { run: await this.caller.tasks.runtime.attach(id), after: 0 }
     })

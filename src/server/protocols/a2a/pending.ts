@@ -6,7 +6,7 @@
 
 import { askedText } from '../../../doors/rows.ts'
 import type { Json, PendingApproval, PendingQuestion, ScopedRuntime } from '../../../index.ts'
-import { dataIn, malformed, textIn } from './read.ts'
+import { dataParts, malformed, textIn } from './read.ts'
 import type { A2aMessage, A2aPart } from './wire.ts'
 
 /** One thing that waits for the peer. */
@@ -43,8 +43,8 @@ export function pendingSince(pending: readonly A2aPending[]): number {
 }
 
 /** Reads the answers of a message: data parts that name nodes, or a text for the only question. */
-export function readAnswers(message: A2aMessage, pending: readonly A2aPending[]): PendingAnswer[] {
-  const named = dataIn(message).map((data) => namedAnswer(fieldsOf(data), pending))
+export function readPeerAnswers(message: A2aMessage, pending: readonly A2aPending[]): PendingAnswer[] {
+  const named = dataParts(message).map((data) => namedAnswer(fieldsOf(data), pending))
   if (named.length > 0) return named
   const [only, ...others] = pending
   const text = textIn(message)

@@ -16,7 +16,7 @@ export const INPUT_TYPES: readonly string[] = Object.freeze([
 ])
 
 /** The input of a run: a value for an agent with `input`, words and media for one that takes messages. */
-export function inputOf({ parts }: A2aMessage, takesValue: boolean): unknown {
+export function messageInput({ parts }: A2aMessage, takesValue: boolean): unknown {
   if (parts.length === 0) throw malformed('The message has no parts.')
   if (takesValue) return valueIn(parts)
   const blocks = parts.map(blockOf)
@@ -77,7 +77,7 @@ export function textIn({ parts }: Pick<A2aMessage, 'parts'>): string {
 }
 
 /** The data of a message, part by part. */
-export function dataIn({ parts }: Pick<A2aMessage, 'parts'>): Json[] {
+export function dataParts({ parts }: Pick<A2aMessage, 'parts'>): Json[] {
   return parts.flatMap(({ data }) => (data === undefined ? [] : [data]))
 }
 

@@ -14,15 +14,15 @@ import { canonicalJson } from '../../../core/base/json.ts'
 import { isTraceparent } from '../../../core/base/traceparent.ts'
 import type { RunTree } from '../../../doors/rows.ts'
 import { type Id, isLegateError, type Json, type Run, type RunEvent, type ScopedRuntime } from '../../../index.ts'
-import { type A2aPending, readAnswers } from './pending.ts'
-import { inputOf, malformed } from './read.ts'
+import { type A2aPending, readPeerAnswers } from './pending.ts'
+import { malformed, messageInput } from './read.ts'
 import {
   type A2aMessage,
   type A2aPlace,
   A2aRefusal,
   type A2aTask,
   type A2aUpdate,
-  isOver,
+  isTerminal,
   taskNotFound,
 } from './wire.ts'
 import {
@@ -77,7 +77,7 @@ export class AgentTasks {
     if (message.messageId === '') throw malformed('The message needs a messageId.')
     if (taskId !== '') return this.answer(taskId, message)
     if (contextId !== '') await this.requireContext(contextId)
-    const input = inputOf(message, (await this.info()).input !== null)
+    const input = messageInput(message, (await this.info()).input !== null)
     const run = this.runtime.run(this.agent, input, {
       key: keyOf(this.agent, message),
       ...(contextId === '' ? {} : { conversationId: contextId }),
@@ -113,7 +113,7 @@ export class AgentTasks {
       const why = look.state === 'ended' ? 'The task is over.' : 'The task waits for no message.'
       throw new A2aRefusal('UnsupportedOperationError', `${why} Begin another one in its context.`)
     }
-    const answers = readAnswers(message, pending)
+    const answers = readPeerAnswers(message, pending)
     const says = await Promise.all(answers.map(({ nodeId, word }) => this.runtime.checkAnswer(nodeId, word)))
     for (const say of says) await say()
     return { run: await this.runtime.attach(taskId), after: look.lastSeq }
@@ -188,7 +188,7 @@ export class AgentTasks {
     const look = await this.look(followed.run.id)
     const task = await this.shown(look, view)
     yield { task }
-    if (isOver(task.status.state)) return
+    if (isTerminal(task.status.state)) return
     if (!isWhole && task.status.state === 'TASK_STATE_INPUT_REQUIRED') return
     yield* this.follow({ run: followed.run, after: look.lastSeq }, { signal, isWhole })
   }

@@ -45,7 +45,7 @@ function agentMessage({ taskId, contextId }: A2aPlace, name: string, parts: read
 
 /** The answer of a run: its words, and its value where it has one. */
 export function artifactsOf(outcome: Pick<RunOutcome, 'content' | 'output' | 'status'>): A2aArtifact[] {
-  const said = partsOf(outcome.content)
+  const said = a2aParts(outcome.content)
   const value = outcome.status === 'completed' ? (outcome.output as Json) : null
   return [
     ...(said.length === 0 ? [] : [{ artifactId: 'answer', name: 'answer', parts: said }]),
@@ -76,7 +76,7 @@ export interface SaidLine {
 
 export function historyOf({ taskId, contextId }: A2aPlace, lines: readonly SaidLine[]): A2aMessage[] {
   return lines.flatMap(({ messageId, isPeer, content }) => {
-    const parts = partsOf(content)
+    const parts = a2aParts(content)
     const role = isPeer ? ('ROLE_USER' as const) : ('ROLE_AGENT' as const)
     return parts.length === 0 ? [] : [{ messageId, role, parts, taskId, contextId }]
   })
@@ -149,7 +149,7 @@ export function pushBody(place: A2aPlace, state: A2aState, at: number): A2aUpdat
 }
 
 /** The pieces of an answer. Thoughts of the model stay here. */
-export function partsOf(content: Content): A2aPart[] {
+export function a2aParts(content: Content): A2aPart[] {
   if (typeof content === 'string') return content === '' ? [] : [{ text: content }]
   return content.flatMap(partOf)
 }

@@ -8,7 +8,7 @@
 import { visibleProse } from '../../../core/base/text.ts'
 import { type AskedFacts, askedText } from '../../../doors/rows.ts'
 import type { ScopedRuntime } from '../../../index.ts'
-import { diffsOf, kindOf, permissionTitle, textContent, visibleJson } from './write.ts'
+import { callKind, callContent, diffsOf, permissionTitle, visibleJson } from './write.ts'
 
 /** The facts of a request, from its event or from the list of what waits. */
 export interface AcpApproval extends AskedFacts {
@@ -25,10 +25,10 @@ export function permissionOf(sessionId: string, asked: AcpApproval, folder: stri
     toolCall: {
       toolCallId: nodeId,
       title: permissionTitle(asked),
-      kind: kindOf(call, false),
+      kind: callKind(call, false),
       status: 'pending' as const,
       rawInput: visibleJson(input),
-      content: [...textContent(askedText(asked)), ...diffsOf(call, folder)] as never,
+      content: [...callContent(askedText(asked)), ...diffsOf(call, folder)] as never,
     },
     options: [
       { optionId: 'allow_once', name: 'Allow', kind: 'allow_once' as const },
@@ -75,7 +75,7 @@ export function formOf(sessionId: string, { nodeId, text }: AcpQuestion) {
 const NO_ANSWER = 'The person does not answer this.'
 
 /** The answer that a form gives: a person who turns it down does not answer. */
-export function answerOf({ action, content }: FormReply): string {
+export function formAnswer({ action, content }: FormReply): string {
   const { answer } = content ?? {}
   return action === 'accept' && typeof answer === 'string' && answer.trim() !== '' ? answer : NO_ANSWER
 }

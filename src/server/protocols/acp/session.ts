@@ -23,8 +23,8 @@ import {
 import {
   type AcpApproval,
   type AcpQuestion,
-  answerOf,
   type FormReply,
+  formAnswer,
   formOf,
   permissionOf,
   wordOf,
@@ -250,7 +250,7 @@ export class Session {
     const { form } = this.parts.editor
     if (form === null) return false
     this.show(asked, async (signal) => {
-      return { text: answerOf(await form(formOf(this.id, asked), signal)), seen: asked.seen }
+      return { text: formAnswer(await form(formOf(this.id, asked), signal)), seen: asked.seen }
     })
     return true
   }

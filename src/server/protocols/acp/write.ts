@@ -54,7 +54,7 @@ export class UpdateWriter {
     if (kind === 'agent_thought_chunk') return []
     const all = `${this.words.get(call) ?? ''}${text}`
     this.words.set(call, all)
-    return [{ sessionUpdate: 'tool_call_update', toolCallId: call, content: textContent(all) }]
+    return [{ sessionUpdate: 'tool_call_update', toolCallId: call, content: callContent(all) }]
   }
 
   /** A message that is said anew has another id. */
@@ -114,8 +114,8 @@ export class UpdateWriter {
       {
         sessionUpdate: 'tool_call',
         toolCallId: nodeId,
-        title: titleOf(call, path),
-        kind: kindOf(call, delegates),
+        title: callTitle(call, path),
+        kind: callKind(call, delegates),
         status: 'in_progress',
         rawInput: visibleJson(call.input),
         ...(locations.length === 0 ? {} : { locations }),
@@ -128,7 +128,7 @@ export class UpdateWriter {
 
   result({ nodeId, state, isError, content }: Extract<RunEvent, { type: 'tool-result' }>): Update[] {
     const isFine = state === 'finished' && !isError
-    const said = textContent(content)
+    const said = callContent(content)
     const update = { sessionUpdate: 'tool_call_update', toolCallId: nodeId, status: isFine ? 'completed' : 'failed' }
     // The change of a call is worth more than the news that it ended.
     return [
@@ -223,13 +223,13 @@ const KINDS: readonly (readonly [RegExp, CallKind])[] = [
 ]
 
 /** The kind of a call: by the request that a rule decides on, else by the tool's name. */
-export function kindOf({ name }: Call, delegates: boolean): CallKind {
+export function callKind({ name }: Call, delegates: boolean): CallKind {
   if (delegates) return 'think'
   return KINDS.find(([form]) => form.test(name))?.[1] ?? 'other'
 }
 
 /** A title for people: who calls what, with what is most telling of its arguments. */
-export function titleOf({ name, input }: Call, path: readonly string[]): string {
+export function callTitle({ name, input }: Call, path: readonly string[]): string {
   const fields = fieldsOf(input)
   const telling = ['path', 'command', 'query', 'pattern', 'url', 'message'].map((key) => fields[key]).find(isText)
   return `${above(path)}${visible(name)}${telling === undefined ? '' : ` ${short(telling, LONGEST)}`}`
@@ -238,7 +238,7 @@ export function titleOf({ name, input }: Call, path: readonly string[]): string 
 /** The title of a request for permission: the request that is decided, and for a call the tool. */
 export function permissionTitle({ path, request, tool, input }: Omit<AskedFacts, 'reason'>): string {
   if (tool === null) return `${visible(path.join(' > '))}: ${short(request, LONGEST_REQUEST)}`
-  if (request === `tool:${tool}`) return titleOf({ name: tool, input }, path)
+  if (request === `tool:${tool}`) return callTitle({ name: tool, input }, path)
   return `${above(path)}${short(request, LONGEST_REQUEST)} for ${visible(tool)}`
 }
 
@@ -291,7 +291,7 @@ export function planOf({ name, input }: Call): PlanEntry[] | undefined {
 }
 
 /** The text of a result. */
-export function textContent(content: Content): CallContent[] {
+export function callContent(content: Content): CallContent[] {
   const texts =
     typeof content === 'string' ? [content] : content.map((one) => ('text' in one ? one.text : `[${one.type}]`))
   const text = texts.join('\n')

@@ -46,7 +46,7 @@ export class ThreadRefusal extends Error {
 }
 
 /** Says in the stream why the runtime took no answer, and what was answered. */
-export function refuse(error: unknown, answered: string): never {
+export function refuseAnswer(error: unknown, answered: string): never {
   if (!isLegateError(error)) throw error
   const why = error.message.startsWith('Nothing was answered: ') ? error.message.slice(22) : error.message
   throw new ThreadRefusal(error.code, `${why} ${answered}`)

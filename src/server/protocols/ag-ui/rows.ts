@@ -114,7 +114,7 @@ function isOpen(state: Node['state']): boolean {
 }
 
 /** The messages of a thread from rows, those of subagents where their call stands. `without` is a run that is told by events. */
-export function messagesOf(data: TreeData, conversationId: string, without: string | null): Json[] {
+export function threadMessages(data: TreeData, conversationId: string, without: string | null): Json[] {
   const turns = data.turns.filter((turn) => turn.laneId === conversationId && turn.id !== without)
   const nodes = groupBy(data.nodes, ({ turnId }) => turnId)
   const links = groupBy(data.links, ({ taskId }) => taskId)

@@ -21,9 +21,9 @@ import {
   type RunEvent,
   type ScopedRuntime,
 } from '../../../index.ts'
-import { answersTo, interruptOf, refuse, requireNoResume, ThreadRefusal } from './pending.ts'
+import { answersTo, interruptOf, refuseAnswer, requireNoResume, ThreadRefusal } from './pending.ts'
 import type { RunInput } from './read.ts'
-import { type AgUiPending, groupBy, isParked, messagesOf, pendingIn, turnAbove } from './rows.ts'
+import { type AgUiPending, groupBy, isParked, pendingIn, threadMessages, turnAbove } from './rows.ts'
 import { type AgUiEvent, AgUiWriter, type KnownSubagent } from './write.ts'
 
 /** The version of the protocol. */
@@ -97,9 +97,9 @@ export class AgUiThread {
     const answers = answersTo(open, input)
     const run = await this.runtime.attach(turnAbove(before, open[0]?.runId ?? ''))
     const checked = answers.map(({ interrupt, word }) => this.runtime.checkAnswer(interrupt.nodeId, word))
-    const says = await Promise.all(checked).catch((error: unknown) => refuse(error, 'Nothing was answered.'))
+    const says = await Promise.all(checked).catch((error: unknown) => refuseAnswer(error, 'Nothing was answered.'))
     for (const [given, say] of says.entries()) {
-      await say().catch((error: unknown) => refuse(error, givenSoFar(open.slice(0, given))))
+      await say().catch((error: unknown) => refuseAnswer(error, givenSoFar(open.slice(0, given))))
     }
     return { run, before, after: before.lastSeq }
   }
@@ -214,7 +214,7 @@ function errorText(error: unknown): string {
 }
 
 function snapshot(data: TreeData, { conversationId }: Run, without: Id | null): AgUiEvent {
-  return { type: 'MESSAGES_SNAPSHOT', messages: messagesOf(data, conversationId, without) }
+  return { type: 'MESSAGES_SNAPSHOT', messages: threadMessages(data, conversationId, without) }
 }
 
 function subagentsIn({ links }: TreeData): KnownSubagent[] {

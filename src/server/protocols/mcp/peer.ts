@@ -21,7 +21,7 @@ import {
 import type { McpCall, McpOptions } from './offer.ts'
 import { inputRequests, type McpPending, NOT_WHOLE, pendingText, readAnswers } from './pending.ts'
 import { hasForms, hasTasks } from './read.ts'
-import { type AnswerShape, newTask, resultOf, runningResult } from './write.ts'
+import { type AnswerShape, newTask, outcomeResult, runningResult } from './write.ts'
 
 /** Who calls, and how agents are offered to him. */
 export interface McpCaller {
@@ -116,7 +116,7 @@ export class Peer {
     if (waitMs === 0 && hasTasks(call.client)) return newTask(run.id)
     const canAsk = this.canAsk(call.client)
     let count = 0
-    const followed = await followRun(run, {
+    const followed = await followUntilPending(run, {
       waitMs,
       signal: call.signal,
       heard: (event) => {
@@ -127,7 +127,7 @@ export class Peer {
       asked: () => (canAsk ? this.hasAsks(run.id) : this.waits(run.id)),
     })
     if (followed.how === 'left' && isOwn) await this.cancel(run.id)
-    if (followed.how === 'ended') return resultOf(followed.outcome, shape)
+    if (followed.how === 'ended') return outcomeResult(followed.outcome, shape)
     return this.unfinished(run, followed, waiting)
   }
 
@@ -247,7 +247,7 @@ export interface RunFollowOptions {
 }
 
 /** Follows a run until it ends, waits for the caller, the time is over, or the caller leaves. The run goes on in every case. */
-export async function followRun(run: Run, options: RunFollowOptions): Promise<Followed> {
+export async function followUntilPending(run: Run, options: RunFollowOptions): Promise<Followed> {
   const { waitMs, signal } = options
   const events = run[Symbol.asyncIterator]()
   const clock = startClock(waitMs, signal)

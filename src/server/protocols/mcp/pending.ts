@@ -48,7 +48,7 @@ function elicitation(one: McpPending, { mayAlways, notWhole }: Asking): object {
 export function pendingText({ kind, of }: McpPending, notWhole: string): string {
   if (kind === 'question') return `${visible(of.path.join(' > '))} asks: ${visibleProse(of.text)}`
   const text = askedText(of)
-  return isWhole(of) ? text : `${text.slice(0, LONGEST_TEXT)}... (${text.length} characters)\n${notWhole}`
+  return isShownWhole(of) ? text : `${text.slice(0, LONGEST_TEXT)}... (${text.length} characters)\n${notWhole}`
 }
 
 /** Says where a request can be allowed that is not shown whole. */
@@ -56,14 +56,14 @@ export const NOT_WHOLE =
   'It is too long to be shown whole here, so it can only be denied here: `legate approvals` and the page show all of it.'
 
 /** Is all of a request shown? */
-export function isWhole(of: PendingApproval): boolean {
+export function isShownWhole(of: PendingApproval): boolean {
   return askedText(of).length <= LONGEST_TEXT
 }
 
 function form({ kind, of }: McpPending, mayAlways: boolean): object {
   if (kind === 'question') return object({ answer: { type: 'string', title: 'Answer' } }, ['answer'])
   const yes = ['allow_once', ...(mayAlways ? ['allow_here'] : [])]
-  const decisions = [...(isWhole(of) ? yes : []), 'deny']
+  const decisions = [...(isShownWhole(of) ? yes : []), 'deny']
   const decision = {
     type: 'string',
     title: 'Decision',
@@ -91,7 +91,7 @@ export function readAnswers(pending: readonly McpPending[], answers: Readonly<Re
     const one = pending.find(({ of }) => of.nodeId === nodeId)
     if (one === undefined) return []
     const word = readForm(one.kind, response, seen)
-    const isBlind = word !== undefined && saysYes(word) && one.kind === 'approval' && !isWhole(one.of)
+    const isBlind = word !== undefined && saysYes(word) && one.kind === 'approval' && !isShownWhole(one.of)
     return [{ nodeId, word: isBlind ? undefined : word, isShown: keyOfPending(one) === key }]
   })
   return {

@@ -7,7 +7,7 @@ import type { RunInfo } from '../../../doors/rows.ts'
 import { DeniedError, InputError, type Json } from '../../../index.ts'
 import type { McpArguments, McpCall, McpTool } from './offer.ts'
 import { attachRun, type Peer } from './peer.ts'
-import { isWhole, readDecision, saysYes } from './pending.ts'
+import { isShownWhole, readDecision, saysYes } from './pending.ts'
 import { hasForms } from './read.ts'
 import { textContent } from './write.ts'
 
@@ -203,7 +203,7 @@ async function waitingNode(peer: Peer, args: McpArguments, kind: 'approval' | 'q
   const pending = await peer.pending(run.id)
   const found = pending.find((one) => one.kind === kind && one.of.nodeId === args['node_id'])
   if (found !== undefined) {
-    return { nodeId: found.of.nodeId, isShown: found.kind === 'question' || isWhole(found.of) }
+    return { nodeId: found.of.nodeId, isShown: found.kind === 'question' || isShownWhole(found.of) }
   }
   if (kind === 'question' && pending.some(({ of }) => of.nodeId === args['node_id'])) {
     throw new DeniedError(

@@ -4,7 +4,7 @@ import { NotFoundError } from '../../../index.ts'
 import type { McpCall } from './offer.ts'
 import { attachRun, type Peer } from './peer.ts'
 import { INVALID_PARAMS, McpRefusal, needTasks } from './read.ts'
-import { endedTask, openTask } from './write.ts'
+import { endedMcpTask, openTask } from './write.ts'
 
 /** A method of the extension. The capability is checked before anything of the request is read. */
 export type TaskMethod = (peer: Peer, taskId: unknown, call: McpCall) => Promise<object>
@@ -39,7 +39,7 @@ function guarded(method: TaskMethod): TaskMethod {
 async function getTask(peer: Peer, taskId: unknown, { client }: McpCall): Promise<object> {
   const run = await attachRun(peer, taskId)
   const look = await peer.runtime.look(run.id)
-  if (look.state === 'ended') return endedTask(look, await run.result, await peer.shapeOf(look.agent))
+  if (look.state === 'ended') return endedMcpTask(look, await run.result, await peer.shapeOf(look.agent))
   const pending = peer.canAsk(client) ? await peer.pending(run.id) : []
   return openTask(look, peer.requests(pending), await peer.statusText(run.id))
 }

@@ -30,7 +30,7 @@ export interface AnswerShape {
 }
 
 /** The result of a run that has ended. */
-export function resultOf(outcome: RunOutcome, shape: AnswerShape): McpResult {
+export function outcomeResult(outcome: RunOutcome, shape: AnswerShape): McpResult {
   const { runId, conversationId, status, usage } = outcome
   const _meta = metaOf({ runId, conversationId, status, usage })
   if (status !== 'completed') return { content: [textContent(failureText(outcome))], isError: true, _meta }
@@ -134,13 +134,13 @@ export function openTask(run: TaskRun, requests: Readonly<Record<string, object>
  * A run that has ended. Where the server or its model could not do the work, the task failed; whatever the agent itself came to
  * is a result.
  */
-export function endedTask(run: TaskRun, outcome: RunOutcome, shape: AnswerShape): object {
+export function endedMcpTask(run: TaskRun, outcome: RunOutcome, shape: AnswerShape): object {
   const fields = taskFields(run.runId, run.startedAt ?? timeOf(run.runId), run.endedAt ?? timeOf(run.runId))
   const { status, error } = outcome
   if (status === 'cancelled') return { status: 'cancelled', ...fields, statusMessage: error?.message ?? 'Cancelled.' }
   const fault = error === null ? undefined : faultText(error)
   if (fault !== undefined) return { status: 'failed', ...fields, error: { code: INTERNAL, message: fault } }
-  return { status: 'completed', ...fields, result: resultOf(outcome, shape) }
+  return { status: 'completed', ...fields, result: outcomeResult(outcome, shape) }
 }
 
 type TaskRun = Pick<RunTree, 'runId' | 'startedAt' | 'endedAt'>

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { StoreError } from '../../../core/base/error.ts'
 import { abandon, type PgRow, type PostgresClient, type PostgresPool, type Query, storePool, TYPES } from './driver.ts'
-import { failure, isLost, isMissing, isNameUnknown, isSilent } from './failure.ts'
+import { isLost, isMissing, isNameUnknown, isSilent, postgresFailure } from './failure.ts'
 import { isBehind, migrate, requireSchema } from './schema.ts'
 
 /** A database that does not answer for so long is away: its connection is given up, and the statement is sent again. */
@@ -143,7 +143,7 @@ export class Database {
   }
 
   failure(error: unknown): Error {
-    return failure(error, { address: this.address, schema: this.options.schema })
+    return postgresFailure(error, { address: this.address, schema: this.options.schema })
   }
 
   async close(): Promise<void> {

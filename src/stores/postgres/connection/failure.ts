@@ -135,7 +135,7 @@ const KNOWN: readonly (readonly [code: RegExp, words: Words])[] = [
 ]
 
 /** Turns an error of the driver into one of ours. */
-export function failure(error: unknown, place: Place): Error {
+export function postgresFailure(error: unknown, place: Place): Error {
   if (isLegateError(error)) return error as Error
   const { code, message } = (error ?? {}) as DriverError
   const said = String(message)

@@ -1,6 +1,6 @@
 import { parseOwnJson } from '../../../core/base/json.ts'
 import { type ChangePage, readCursor, type TreeChange } from '../../../core/store/feed.ts'
-import { type Connection, type SqlRow, textOf } from './connection.ts'
+import { type Connection, columnText, type SqlRow } from './connection.ts'
 
 /** The newest changes of all trees. Each row has the number after the one before it. */
 export const CHANGES = `
@@ -51,16 +51,16 @@ export function readChanges(db: Connection, after: string | null, limit: number)
 
 /** Undefined for a change that was forgotten, or that cannot be read. */
 function toChange([, rootId, seq, owner, agent, at, types]: SqlRow): TreeChange | undefined {
-  const id = textOf(rootId)
+  const id = columnText(rootId)
   if (id === '') return undefined
   try {
     return {
       rootId: id,
       seq: Number(seq),
-      owner: owner === null ? null : textOf(owner),
-      agent: textOf(agent),
+      owner: owner === null ? null : columnText(owner),
+      agent: columnText(agent),
       at: Number(at),
-      types: parseOwnJson(textOf(types)) as TreeChange['types'],
+      types: parseOwnJson(columnText(types)) as TreeChange['types'],
     }
   } catch {
     return undefined

@@ -14,7 +14,7 @@ import {
   type Json,
   type Schema,
 } from '../../../../index.ts'
-import { blocksOf, dataIn, textIn } from '../read.ts'
+import { blocksOf, dataParts, textIn } from '../read.ts'
 import type { A2aPart } from '../wire.ts'
 import { RemoteTask } from './task.ts'
 
@@ -113,7 +113,7 @@ function textOfBlocks(content: Content): string {
 
 /** The data of an answer, or its text as JSON. The schema judges it. */
 function valueIn(parts: readonly A2aPart[]): Json {
-  const data = dataIn({ parts }).at(-1)
+  const data = dataParts({ parts }).at(-1)
   if (data !== undefined) return data
   const said = textIn({ parts })
   const json = parseJson(said)

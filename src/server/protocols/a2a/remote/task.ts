@@ -7,8 +7,8 @@
 
 import type { ReplyContext } from '../../../../doors/background.ts'
 import { isLegateError, type Json, ToolError } from '../../../../index.ts'
-import { dataIn, textIn } from '../read.ts'
-import { type A2aMessage, type A2aPart, type A2aStatus, type A2aTask, isOver } from '../wire.ts'
+import { dataParts, textIn } from '../read.ts'
+import { type A2aMessage, type A2aPart, type A2aStatus, type A2aTask, isTerminal } from '../wire.ts'
 import { type CheckedCard, checkCard, pinnedHash, previousContext } from './card.ts'
 import { callRemote, fetchCard, RemoteFlood, type RemotePlace, RemoteRefusal, streamRemote } from './connection.ts'
 import { RemoteNonsense, type RemoteUpdate, readMessage, readTask, readUpdate } from './read.ts'
@@ -168,7 +168,7 @@ export class RemoteTask {
       const task = yield* this.followed()
       const { state, message } = task.status
       if (state === 'TASK_STATE_COMPLETED') return answerOf(task)
-      if (isOver(state)) throw new ToolError('tool', endText(task))
+      if (isTerminal(state)) throw new ToolError('tool', endText(task))
       if (state !== 'TASK_STATE_INPUT_REQUIRED') {
         await this.cancelRemote()
         throw new ToolError(
@@ -290,7 +290,7 @@ interface RemoteAsk {
 /** One question for each thing that a server like ours names; else the words of the status. */
 function asksIn(message: A2aMessage | undefined): readonly RemoteAsk[] {
   const parts = message?.parts ?? []
-  const named = dataIn({ parts }).flatMap((data): RemoteAsk[] => {
+  const named = dataParts({ parts }).flatMap((data): RemoteAsk[] => {
     const { kind, nodeId, text, request, reason, input, seen = null } = Object(data) as Readonly<Record<string, Json>>
     if (typeof nodeId !== 'string') return []
     const about = { nodeId, ...(seen === null ? {} : { seen }) }
