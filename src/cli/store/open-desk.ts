@@ -50,7 +50,7 @@ export function clientFor(call: Call): LegateClient | undefined {
     return connect({ url: 'http://localhost', fetch: socketFetch(server.slice('unix:'.length)), ...tokenOf(call) })
   }
   if (!URL.canParse(server) || !/^https?:$/.test(new URL(server).protocol)) {
-    const message = `"${oneLine(server)}" is no address of a server: write http://HOST:PORT/#token=..., or unix:PATH.`
+    const message = `"${oneLine(server)}" is not an address of a server: write http://HOST:PORT/#token=..., or unix:PATH.`
     throw new CliError(message, EXIT.usage)
   }
   const url = new URL(server)

@@ -43,7 +43,7 @@ export interface WatchedRun extends Pick<RunTree, 'agent' | 'state' | 'startedAt
   readonly spent: readonly TokenCost[]
   /** The text its model is streaming; null if it is silent. */
   readonly hears: Heard | null
-  /** What limits refused it, one line for each limit. */
+  /** The limits that refused the run, one line for each. */
   readonly limits: readonly string[]
 }
 

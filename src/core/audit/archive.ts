@@ -250,7 +250,7 @@ export interface OwnerParts {
   /** Resolves when nothing of the tree is open. */
   idle(rootId: Id): Promise<void>
   dropCopies(rootId: Id): Promise<void>
-  /** What is kept beside the store. */
+  /** The data that owners keep beside the store. */
   stores(): readonly OwnerFiles[]
 }
 

@@ -164,11 +164,11 @@ interface Step {
   readonly guard: GitGuard
   /** The name of the directory that is held; undefined for an area. */
   readonly folder: string | undefined
-  /** What is reached in it. */
+  /** The path inside of that folder. */
   readonly name: string
 }
 
-/** What git reads in the folder of a repository to know what to run. Its `HEAD` tells that it is one. */
+/** The files of a repository that tell git what to run. A folder with a `HEAD` counts as a repository. */
 const STEERS: ReadonlySet<string> = new Set([
   ...['config', 'config.worktree', 'commondir', 'gitdir', 'hooks', 'info', 'modules', 'worktrees'],
 ])

@@ -328,11 +328,11 @@ export interface RuntimeFile {
   readonly path: string
   /** Where it is on this machine. */
   readonly place: string
-  /** What it is, for people: `the store`. */
+  /** Its name for people: `the store`. */
   readonly what: string
 }
 
-/** What holds for all files of a runtime. */
+/** Rules for all files of a runtime. */
 export interface FileSettings extends FilePolicy {
   /**
    * Whose the files are: `own` gives each owner of runs areas of its own, `shared` gives all of them the same ones. Runs without an

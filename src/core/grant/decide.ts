@@ -225,7 +225,7 @@ export function explain(layers: readonly Layer[], asked: string): Explanation {
 /** Refuses a domain that does not exist: no rule could match, so any answer would mislead. */
 function checkDomain(asked: string): void {
   if (typeof asked === 'string' && isDomain(splitRule(asked).domain)) return
-  const message = `${JSON.stringify(asked)} is no request: write one such as tool:deploy, agent:expert, model:*, exec:git status, net:example.com, secret:TOKEN or file.read:/workspace/a.txt.`
+  const message = `${JSON.stringify(asked)} is not a request: write one such as tool:deploy, agent:expert, model:*, exec:git status, net:example.com, secret:TOKEN or file.read:/workspace/a.txt.`
   throw new InputError('invalid_input', message)
 }
 

@@ -257,7 +257,7 @@ export function outputText(text: string, taskId: Id): TaskOutput {
   return { output: { content: `${shown}\n${note}`, bodyRef: body.hash, bytes }, body }
 }
 
-/** What a runnable node waits for that nobody has claimed: a free worker of this process, or a process that has its code. */
+/** The need of a runnable node that nobody has claimed: a free worker of this process, or a process that has its code. */
 export type Missing = 'worker' | 'code'
 
 /** Lets a commit hand the nodes it makes runnable to the engine that makes it. */

@@ -67,7 +67,7 @@ export interface Store extends StoreReader {
    * it the runtime's clock counts.
    */
   now?(): Later<number>
-  /** What a sweep would find, with one question. Missing where questions cost nothing: then a sweep looks for each thing by itself. */
+  /** Answers with one question all that a sweep looks for. A store whose questions cost nothing leaves it out. */
   agenda?(query: {
     readonly now: number
     /** Turns that were asked to stop by then have had their time. */

@@ -458,7 +458,7 @@ export function combineGrants(first: Grant | null, second: Grant | null): Grant 
   const deny = unique([...(first.deny ?? []), ...(second.deny ?? []), ...asked.flatMap((one) => one.unclear)])
   return {
     ...(delegate === undefined ? {} : { delegate }),
-    // What is free must be allowed by name: a rule that asks does not stand for it.
+    // A free request must be allowed by name: a rule that asks does not stand for the request.
     ...(use === undefined
       ? {}
       : { use: use.filter((rule) => free.length > 0 || !ask.some((one) => covers(one, rule))) }),

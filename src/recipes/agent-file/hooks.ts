@@ -79,7 +79,7 @@ function hookOf(draft: AgentFileDraft, tree: TextTree, place: Pick<FileHook, 'ev
   }
   const seconds = secondsOf(draft, tree)
   return seconds === undefined
-    ? refuseHook(draft, event, 'a hook whose `timeout` is no number of seconds')
+    ? refuseHook(draft, event, 'a hook whose `timeout` is not a number of seconds')
     : [{ ...place, command, args, seconds }]
 }
 

@@ -291,7 +291,7 @@ function isClosing(
   { report, line }: { readonly report: NoticeReport; readonly line: number | null },
 ): boolean {
   if (isAbsent(tree) || MODES.includes(modeIn(tree))) return false
-  const message = `\`${at}\`: the mode of approval is none of ${MODES.join(', ')}; it is taken as forbidden`
+  const message = `\`${at}\`: the mode of approval is not one of ${MODES.join(', ')}; it is taken as forbidden`
   report.warning({ code: 'permission', message, line, hint: 'Write "prompt" to be asked.' })
   return true
 }

@@ -35,7 +35,7 @@ export async function loadAgentFile(given: string, options: AgentFileOptions = {
   if (agent !== undefined) return agent
   const hint = 'Begin it with "---", "name: ...", "description: ...", "---"; the instructions come below.'
   throw refuseFile(
-    { code: 'missing_field', message: 'this is no agent file: it has no name or no description', hint },
+    { code: 'missing_field', message: 'this is not an agent file: it has no name or no description', hint },
     file,
   )
 }
@@ -96,7 +96,7 @@ async function checkSchemas(agent: AgentFile, fields: Fields, report: NoticeRepo
     const { schemaProblem } = await import('../../core/base/schema/schema-problem.ts')
     const why = await schemaProblem(schema)
     if (why === undefined) continue
-    const message = `\`${key}\` is no JSON Schema that can be used: ${why}`
+    const message = `\`${key}\` is not JSON Schema that can be used: ${why}`
     report.error({ code: 'schema', message, line: fields.lineOf(key), hint: 'Correct the schema.' })
   }
 }

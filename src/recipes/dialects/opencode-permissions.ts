@@ -265,7 +265,7 @@ function applyToAll(action: Action, others: ReadonlyMap<string, readonly Permiss
 
 /** Keys about a tool rather than a domain. */
 const TOOL_KEYS = ['grep', 'glob', 'todowrite', 'todoread', 'skill', 'websearch', 'codesearch', 'lsp']
-/** What there is nothing of here: other programs have words like these for other tools. */
+/** Tools that do not exist here: other programs use these words for them. */
 const NOT_HERE = ['execute', 'external_directory', 'doom_loop']
 const DELEGATION_TOOLS = ['subagent', 'delegate', 'Agent', 'load']
 

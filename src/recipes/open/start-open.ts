@@ -104,7 +104,7 @@ async function folderFor(run: NodeRun, given: string | null, byDefault: string):
   } catch (error) {
     if (run.home.settings.files === null || isLegateError(error, 'not_found'))
       invalid(`cwd is not a directory: ${given}`)
-    return invalid(`cwd cannot be used: ${isLegateError(error) ? error.message : 'it is no folder of this machine'}`)
+    return invalid(`cwd cannot be used: ${isLegateError(error) ? error.message : 'it is not a folder of this machine'}`)
   }
 }
 

@@ -44,7 +44,7 @@ const CLOSED_4 = listOf('ipv4', [
 ])
 
 /**
- * Of IPv6 only the global addresses are open: all others are local, or stand for one of IPv4 (mapped, compatible, translated,
+ * IPv6: only global addresses are open. All others are local, or stand for one of IPv4 (mapped, compatible, translated,
  * NAT64), or are nobody's.
  */
 const GLOBAL_6 = listOf('ipv6', [['2000::', 3]])

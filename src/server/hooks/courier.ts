@@ -346,7 +346,7 @@ export class Courier {
     return nextAt
   }
 
-  /** Of those that are over, only the latest stay. */
+  /** Ended deliveries: only the latest stay. */
   private async tidy(hookId: string): Promise<void> {
     const ended = (this.ended.get(hookId) ?? 0) + 1
     if (ended < PRUNE_EVERY) {

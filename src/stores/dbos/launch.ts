@@ -89,7 +89,7 @@ async function leave(taker: WakeTaker): Promise<void> {
   await stopping
 }
 
-/** What waits for an answer that will never come is given up with its connection. */
+/** A query whose answer will never come is given up with its connection. */
 async function end(dbos: Dbos, connections: Connections): Promise<void> {
   const ending = dbos.shutdown({ workflowCompletionTimeoutMS: DRAIN_MS }).catch(nothing)
   await within(ending, 2 * DRAIN_MS)
@@ -148,7 +148,7 @@ function notLaunched({ tables }: DbosPlace, error: unknown): Error {
 
 interface Beginning {
   readonly runMigrations: boolean
-  /** What belongs to the launch when DBOS runs. */
+  /** The parts of a launch while DBOS runs. */
   readonly after?: () => Promise<unknown>
 }
 

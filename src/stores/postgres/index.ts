@@ -36,7 +36,7 @@ import type { Transport } from './replica/transport.ts'
 import { Trees } from './replica/trees.ts'
 import { postgresScans } from './scans.ts'
 import { postgresTransport } from './transport.ts'
-import { Watch } from './watch.ts'
+import { ChangeWatch } from './watch.ts'
 
 export type { Dispatch, DispatchPlace, SessionQuery, SqlQueue } from '../../core/store/dispatch.ts'
 export type { WakeQueue, WakeTaker } from '../../core/store/store.ts'
@@ -159,7 +159,7 @@ class PostgresParts {
   private readonly database: Database
   private readonly trees: Trees
   private readonly blocks: Blocks
-  private readonly watch: Watch
+  private readonly watch: ChangeWatch
   private readonly queue: SqlQueue | undefined
   /** Trees that somebody else was found to have changed. */
   private readonly altered = new Map<Id, StoreError>()
@@ -188,7 +188,7 @@ class PostgresParts {
       now: () => performance.now(),
     })
     this.blocks = new Blocks({ database, trees: this.trees, isOwn: (id) => this.engines.has(id) })
-    this.watch = new Watch({
+    this.watch = new ChangeWatch({
       database,
       isQueued: queue !== undefined,
       isRead: (rootId) => this.blocks.isRead(rootId),

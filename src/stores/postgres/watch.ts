@@ -43,7 +43,7 @@ export interface WatchOptions {
 }
 
 /** Tells other processes of commits, and hears of theirs. Everything said here may be lost: whoever misses it finds it by looking. */
-export class Watch {
+export class ChangeWatch {
   private readonly options: WatchOptions
   private readonly origin = Math.random().toString(36).slice(2)
   private readonly channel: string

@@ -46,7 +46,7 @@ let commitsHere = 0
 /** Mending takes milliseconds: a process that takes longer has been stopped, and others must not stop with it. */
 const MEND_MS = 2_000
 
-/** A smaller file is no database. All rows may be in the log, so more cannot be required. */
+/** A smaller file is not a database. All rows may be in the log, so more cannot be required. */
 const HEADER_BYTES = 100
 
 export function openStoreFile(file: SqliteFile): OpenFile {

@@ -91,9 +91,9 @@ class Trial {
     const { text, metadata, children, modelCalls } = await this.call({ input: 7, script: () => 'ok' })
     const start = this.isTyped ? 'Subagent input validation failed. Details: ' : 'Error: Message is required'
     return [
-      ...expectStart('an input that is no object', text, start),
-      ...(children + modelCalls === 0 ? [] : ['an input that is no object made a child']),
-      ...this.metadataFaults('an input that is no object', metadata, 'invalid_input'),
+      ...expectStart('an input that is not an object', text, start),
+      ...(children + modelCalls === 0 ? [] : ['an input that is not an object made a child']),
+      ...this.metadataFaults('an input that is not an object', metadata, 'invalid_input'),
     ]
   }
 
@@ -124,7 +124,7 @@ class Trial {
   private async invalidOutput(failed: string): Promise<string[]> {
     if (this.agent.output === null) return []
     const start = this.isTyped ? 'Subagent produced invalid reply payload. ' : failed
-    return this.ending('an answer that is no JSON', { script: () => 'no JSON' }, { start, status: 'invalid_output' })
+    return this.ending('an answer that is not JSON', { script: () => 'no JSON' }, { start, status: 'invalid_output' })
   }
 
   private async interrupted(): Promise<string[]> {

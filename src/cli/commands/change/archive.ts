@@ -46,7 +46,7 @@ async function forgetOwner(call: Call, owner: string): Promise<number> {
   throw new CliError('--module is for a store of this machine: the server knows its agents.', EXIT.usage)
 }
 
-/** What tells a runtime where things of owners are: the files of this folder, the usual memory, and what a module has. */
+/** The options that tell a runtime where owners keep things: the files of this folder, the usual memory, and the options of a module. */
 async function placesOf(call: Call): Promise<Pick<RuntimeOptions, 'agents' | 'files'>> {
   const { agents, files } = await loadOffered({ ...call, words: [] })
   const usual = agent({ name: 'the usual memory', instructions: '', tools: memoryTools() })

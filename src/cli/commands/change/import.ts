@@ -68,7 +68,7 @@ async function openRuns({ store }: Desk, rootId: Id, found: OpenRuns): Promise<r
   )
 }
 
-/** What the definition says that a row holds. The tree is somebody else's word: it may say anything. */
+/** The name and the text of the definition in a row. The tree comes from somebody else, so the row may hold anything. */
 function rightsOf({ agent: { inline } }: Conversation): Pick<OpenRun, 'may' | 'starts'> {
   const grant = Object(Reflect.get(Object(inline), 'grant'))
   const extensions: unknown = Reflect.get(Object(inline), 'extensions')

@@ -4,7 +4,7 @@ import { legate } from '../../command/next-command.ts'
 import { terminalWidth } from '../../terminal/clean.ts'
 import { wrapSigned } from '../../terminal/width.ts'
 
-/** What a person is shown who has not seen the request, or another one. */
+/** The message for a person who has not seen the request, or has seen another one. */
 export interface Shown {
   /** True: the answer counts only for what the person has seen. */
   readonly isNeeded: boolean

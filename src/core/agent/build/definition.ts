@@ -127,7 +127,7 @@ function readModel(given: ModelLike | undefined, name: string): Model | null {
   const model = toModel(given)
   if (model !== undefined) return model
   return refuse(
-    `the model of "${name}" is none: give "provider/model", a model of the AI SDK, or an object with stream(request, { signal }).`,
+    `the model of "${name}" is not a model: give "provider/model", a model of the AI SDK, or an object with stream(request, { signal }).`,
   )
 }
 

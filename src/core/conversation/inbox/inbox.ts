@@ -113,7 +113,7 @@ interface InboxScope {
   readonly owner: string | undefined
 }
 
-/** What waits, and where it stands; undefined for what belongs to another owner. */
+/** The node that waits, with its place; undefined for a node of another owner. */
 interface Placed<Waiting> {
   readonly asked: Waiting
   readonly place: InboxPlace | undefined

@@ -178,7 +178,7 @@ export interface UiResult {
   readonly errorText: string | null
 }
 
-/** The value behind a result's text; the text itself where it is no JSON. */
+/** The value behind a result's text; the text itself where it is not JSON. */
 function valueIn(content: Content): Json {
   const read = typeof content === 'string' ? parseJson(content) : undefined
   return read?.ok === true ? read.value : shown(content)

@@ -76,7 +76,7 @@ export class AiSdkAnswer implements AsyncIterator<Part> {
   }
 
   /**
-   * Clients skip text that is no event, so a web page looks like a stream without content. Some clients report that as
+   * Clients skip text that is not an event, so a web page looks like a stream without content. Some clients report that as
    * a failure.
    */
   private isSilent(thrown: unknown): boolean {

@@ -32,7 +32,7 @@ function check(model: unknown): void {
   if (!isAiSdkModel(model)) {
     throw new DefinitionError(
       'definition',
-      "fromAiSdk(): that is no model of the AI SDK. Give it what a provider makes: fromAiSdk(openai('gpt-5')).",
+      "fromAiSdk(): that is not a model of the AI SDK. Give it what a provider makes: fromAiSdk(openai('gpt-5')).",
     )
   }
   const { specificationVersion, modelId } = model

@@ -173,7 +173,7 @@ class McpConnection implements OpenSource, OpenServer {
     const { url, headers } = this.settings
     this.full(url ?? '', 'its url')
     const request = this.place.decided.find(isHostRequest)
-    if (request === undefined) throw new ToolError('tool', 'its url is no address that HTTP can reach')
+    if (request === undefined) throw new ToolError('tool', 'its url is not an address that HTTP can reach')
     const full = Object.entries(headers).map(([name, value]) => [name, this.full(value, `its header ${name}`)])
     return httpTransport(request, Object.fromEntries(full), (reason) => this.lose(reason))
   }

@@ -139,7 +139,7 @@ function optionalIn(text: string): string[] {
   return [...text.matchAll(VARIABLE)].flatMap(([, name = '', other]) => (other === undefined ? [] : [name]))
 }
 
-/** An empty value counts as none, and so does what is no text: the environment has methods. */
+/** An empty value counts as none, and so does what is not a text: the environment has methods. */
 function givenFor({ secrets }: ServerSettings, name: string): string | undefined {
   const value: unknown = secrets(name)
   return typeof value === 'string' && value !== '' ? value : undefined

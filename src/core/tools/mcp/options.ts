@@ -162,7 +162,7 @@ function checkPlace({ command, cwd, url }: ServerSettings): void {
     refuse('command is the name or path of a program.')
   if (cwd !== null && !isText(cwd)) refuse('cwd is the path of a folder.')
   const isAddress = url === null || (isText(url) && (url.includes('${') || serverHost(url) !== undefined))
-  if (!isAddress) refuse(`${JSON.stringify(url)} is no address: give it as https://...`)
+  if (!isAddress) refuse(`${JSON.stringify(url)} is not an address: give it as https://...`)
 }
 
 function isText(value: unknown): value is string {

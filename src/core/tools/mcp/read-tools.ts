@@ -193,7 +193,7 @@ function givenTools(result: object): unknown {
   return Reflect.get(result, GIVEN) ?? Reflect.get(result, 'tools')
 }
 
-/** Leaves a value that is no list, so that the library refuses it. */
+/** Leaves a value that is not a list, so that the library refuses it. */
 function withoutTools<T extends JSONRPCMessage>(message: T): T {
   const result: unknown = 'result' in message ? message.result : undefined
   if (typeof result !== 'object' || result === null) return message

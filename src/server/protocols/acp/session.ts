@@ -135,7 +135,7 @@ export class Session {
     const questions = await runtime.questions({ runId: newest.runId })
     const [question] = questions
     if (question === undefined) return undefined
-    // What the session has said of the questions goes with the answer. The only one is meant in any case.
+    // The answer names the question that the session has shown. If only one question waits, the answer is for that one.
     const said =
       questions.find(({ nodeId }) => this.said.has(nodeId)) ?? (questions.length === 1 ? question : undefined)
     if (said === undefined) throw new InputError('invalid_input', this.several(questions))
@@ -301,7 +301,7 @@ export class Session {
 
 type Word = Parameters<ScopedRuntime['answer']>[1]
 
-/** What a node asks. */
+/** The request of a node that waits for a person. */
 type Asked = Pick<AcpApproval, 'nodeId' | 'seen'>
 
 function askedIn(event: Extract<RunEvent, { type: 'approval-request' }>): AcpApproval {

@@ -161,7 +161,7 @@ export class Peer {
     return reasons[0] === undefined ? '' : this.reasonLines(reasons[0]).join('\n')
   }
 
-  /** What a person types in a terminal is a line of its own: clients show it to him. */
+  /** A command that a person types in a terminal has a line of its own: clients show the line to the person. */
   private reasonLines({ code, text, advice }: WhyReason): string[] {
     const isForPeople = code === 'approval' || code === 'question'
     const answer = isForPeople && advice !== null ? [`A person answers in a terminal: ${this.completed(advice)}`] : []

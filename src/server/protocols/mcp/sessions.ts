@@ -32,7 +32,7 @@ interface Session {
 
 /** Beyond this an opener's oldest makes room for a new one. */
 const MOST_PER_OPENER = 32
-/** Of one id, whatever its tokens may do; those whom it made have their share of eight times as many. */
+/** Sessions of one id, whatever its tokens may do. All principals that the id made share eight times as many. */
 const MOST_PER_ID = 64
 const MOST = 2_000
 const IDLE_MS = 3_600_000

@@ -73,7 +73,7 @@ function readParts({ parts }: Fields): A2aPart[] {
   return listOf(parts, 'parts').map((one) => {
     const part = fieldsOf(one, 'a part')
     const wrong = TEXTS.find((name) => part[name] !== undefined && typeof part[name] !== 'string')
-    if (wrong !== undefined) throw malformed(`a part whose "${wrong}" is no text`)
+    if (wrong !== undefined) throw malformed(`a part whose "${wrong}" is not a text`)
     return part as A2aPart
   })
 }
@@ -81,7 +81,7 @@ function readParts({ parts }: Fields): A2aPart[] {
 const TEXTS = ['text', 'raw', 'url', 'mediaType', 'filename']
 
 function fieldsOf(value: unknown, what: string): Fields {
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw malformed(`${what} that is no object`)
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw malformed(`${what} that is not an object`)
   return value as Fields
 }
 
