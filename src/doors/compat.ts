@@ -109,7 +109,7 @@ export function useTools<Self extends AnyAgent>(agent: Self, tools: ToolChoice |
   return changeAgent(agent, (core) => withSelectedTools(core, tools))
 }
 
-/** The same as `useTools`, for one tool. */
+/** Adds one tool, as `useTools` adds several. */
 export function useTool<Self extends AnyAgent>(agent: Self, tool: ToolChoice): Self {
   return useTools(agent, tool)
 }

@@ -6,7 +6,7 @@ import { fullModelName, modelWithKey, providerTrouble } from '../core/model/name
 import type { AgentFile } from './agent-file/agent-file.ts'
 import { modelOf } from './agent-file/names.ts'
 import { missingAgents } from './discovery/discover.ts'
-import { isRecipeFile, readDefinition, recipeAgent, unmetNotice } from './discovery/load-definition.ts'
+import { agentFileOfRecipe, isRecipeFile, readDefinition, unmetNotice } from './discovery/load-definition.ts'
 import { extensionSources, isBuiltIn } from './extension/extension-sources.ts'
 import { type RecipeOptions, readRecipeFile } from './recipe/load-recipe.ts'
 import { checkSubRecipes } from './recipe/sub-recipes.ts'
@@ -58,7 +58,7 @@ async function wholeRecipe(file: string, options: Pick<RecipeOptions, 'mode'>): 
     { ...recipe, subRecipes: known },
     new NoticeReport(path.resolve(file), options.mode === 'lenient'),
   )
-  return recipeAgent({ recipe, includes, notices })
+  return agentFileOfRecipe({ recipe, includes, notices })
 }
 
 /** The model a file would run with here, as far as it is known without asking a provider. */

@@ -143,7 +143,7 @@ test.each([
   expect(() => createRuntime(options as never)).toThrow(message)
 })
 
-test('run refuses what is no agent', () => {
+test('run refuses what is not an agent', () => {
   expect(() => open().run({ name: 'x' } as never, 'go' as never)).toThrow(/not an agent/)
   expect(() => open().run(undefined as never, 'go' as never)).toThrow(/not an agent/)
 })

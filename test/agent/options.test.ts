@@ -53,7 +53,7 @@ describe('a misspelt or wrong option is refused, and not ignored', () => {
 
   test('explain', async () => {
     await expect(openRuntime().explain(speaker(), 'tols:x')).rejects.toThrow(
-      '"tols:x" is no request: write one such as tool:deploy',
+      '"tols:x" is not a request: write one such as tool:deploy',
     )
   })
 
@@ -163,7 +163,7 @@ describe('a misspelt or wrong option is refused, and not ignored', () => {
   test.each<[unknown, string]>([
     [5, 'import(lines) takes what export() gave, as lines or as one text, not 5.'],
     [undefined, 'import(lines) takes what export() gave, as lines or as one text, not undefined.'],
-    [[5], 'Line 1 of the export cannot be taken: It is no text.'],
+    [[5], 'Line 1 of the export cannot be taken: It is not a text.'],
   ])('runtime.import(%j)', async (lines, message) => {
     await expect(openRuntime().import(lines as never)).rejects.toThrow(refusal(message))
   })

@@ -20,7 +20,7 @@ const LACKS = '{"items":[]}'
 const HAS = '{"items":[],"note":"x"}'
 
 describe('an answer that lacks what is ensured', () => {
-  test('60: is asked for until it is there; each attempt is a repair of its own', async () => {
+  test('is asked for until it is there; each attempt is a repair of its own', async () => {
     const { run, runtime, model } = start([LACKS, LACKS, HAS], { ensure: ['note'], retries: 2 })
 
     const outcome = await run.result
@@ -33,7 +33,7 @@ describe('an answer that lacks what is ensured', () => {
     model.assertComplete()
   })
 
-  test('61: for ever, ends the run with the paths; or with the last value, if that is wanted', async () => {
+  test('for ever, ends the run with the paths; or with the last value, if that is wanted', async () => {
     const failed = await start([LACKS, LACKS, LACKS], { ensure: ['note'], retries: 2 }).run.result
     const kept = await start([LACKS, LACKS], { ensure: ['note'], onFailure: 'return' }).run.result
     const unfit = await start(['{"items":7}', '{"items":8}'], { onFailure: 'return' }).run.result
@@ -45,7 +45,7 @@ describe('an answer that lacks what is ensured', () => {
     expect(prose.status).toBe('invalid_output')
   })
 
-  test('62: of a list each item counts, an empty one has all, and null counts unless it is refused', async () => {
+  test('of a list each item counts, an empty one has all, and null counts unless it is refused', async () => {
     const ensure = ['items[*].t']
     const [missing, empty, nulls, refused] = await Promise.all([
       start(['{"items":[{"t":"a"},{}]}'], { ensure, retries: 0 }).run.result,
@@ -59,13 +59,13 @@ describe('an answer that lacks what is ensured', () => {
     expect(refused.error?.message).toBe('It lacks items[0].t.')
   })
 
-  test('63, 64: so is one that is no JSON; what counts is the one that fits', async () => {
+  test('so is one that is not JSON; what counts is the one that fits', async () => {
     const { run } = start(['I would rather not.', '{"items":[', `Sure! ${HAS}`], { retries: 2 })
 
     expect(await run.result).toMatchObject({ status: 'completed', output: { note: 'x' }, modelCalls: 3 })
   })
 
-  test('65: but not when the run was cancelled', async () => {
+  test('but not when the run was cancelled', async () => {
     const held = heldModel()
     const runtime = openRuntime()
     const run = runtime.run(
@@ -81,7 +81,7 @@ describe('an answer that lacks what is ensured', () => {
     expect(held.requests.length).toBe(1)
   })
 
-  test('66: the model is told what was wrong; or asked as if for the first time', async () => {
+  test('the model is told what was wrong; or asked as if for the first time', async () => {
     const told = start([LACKS, HAS], { ensure: ['note'] })
     const plain = start([LACKS, LACKS, HAS], { ensure: ['note'], feedback: false, retries: 2 })
     await Promise.all([told.run.result, plain.run.result])
@@ -91,7 +91,7 @@ describe('an answer that lacks what is ensured', () => {
     expect(plain.model.requests[2]?.messages).toEqual(plain.model.requests[0]?.messages)
   })
 
-  test('67: readers of fields are told of each attempt, with a reset between', async () => {
+  test('readers of fields are told of each attempt, with a reset between', async () => {
     const { run } = start([LACKS, HAS], { ensure: ['note'] })
 
     const lines = await linesOf(run.fields(undefined, { partial: true }))
@@ -107,7 +107,7 @@ describe('an answer that lacks what is ensured', () => {
     ])
   })
 
-  test('68: work of tools is done once', async () => {
+  test('work of tools is done once', async () => {
     let calls = 0
     const look = tool({ description: '', input: { type: 'object' }, execute: () => ++calls })
     const model = scriptedModel([{ calls: [{ name: 'look', input: {} }] }, LACKS, LACKS, HAS])

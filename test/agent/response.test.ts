@@ -10,7 +10,7 @@ const Out = z.object({ n: z.number() })
 const who = (model: Model, extra: object = {}) => agent({ name: 'who', instructions: '', model, ...extra })
 
 describe('what a run gives', () => {
-  test('33: readers, also a late one, see the same; the model is called once', async () => {
+  test('readers, also a late one, see the same; the model is called once', async () => {
     const model = scriptedModel([{ chunks: ['one ', 'two'] }])
     const run = openRuntime().run(who(model), 'go')
     const [first, second] = await Promise.all([eventsOf(run), eventsOf(run.events())])
@@ -21,7 +21,7 @@ describe('what a run gives', () => {
     expect(model.requests).toHaveLength(1)
   })
 
-  test('34: text, value, usage, fields and events of one run, in any order', async () => {
+  test('text, value, usage, fields and events of one run, in any order', async () => {
     const model = scriptedModel([{ chunks: ['{"n"', ':1}'], usage: { inputTokens: 3 } }])
     const run = openRuntime().run(who(model, { output: Out }), 'go')
     const field = run.field('n' as never)
@@ -34,7 +34,7 @@ describe('what a run gives', () => {
     expect(model.requests).toHaveLength(1)
   })
 
-  test('35: a stream that ends well is one message, one account of its usage and one end', async () => {
+  test('a stream that ends well is one message, one account of its usage and one end', async () => {
     const events = await eventsOf(openRuntime().run(who(scriptedModel([{ chunks: ['a', 'b'] }])), 'go'))
 
     const said = only(events, 'message').filter(({ role }) => role === 'agent')
@@ -44,7 +44,7 @@ describe('what a run gives', () => {
   test.each([
     ['no JSON', 'I would rather not.'],
     ['JSON that does not fit', '{"n":"one"}'],
-  ])('37: %s rejects with what was said and what is wrong with it', async (_name, text) => {
+  ])('%s rejects with what was said and what is wrong with it', async (_name, text) => {
     const failing = who(
       scriptedModel(() => text),
       { output: Out },
@@ -57,7 +57,7 @@ describe('what a run gives', () => {
     expect((error as RunError).message).toMatch(/JSON|n: /)
   })
 
-  test('38: reasoning is told apart from text, and is no part of the value', async () => {
+  test('reasoning is told apart from text, and is no part of the value', async () => {
     const run = openRuntime().run(
       who(scriptedModel([{ reasoning: '{"n":7}', text: '{"n":1}' }]), { output: Out }),
       'go',
@@ -69,7 +69,7 @@ describe('what a run gives', () => {
     expect((await run.result).output).toEqual({ n: 1 })
   })
 
-  test('39: an abort in the middle of the stream reaches the provider; no other request is made', async () => {
+  test('an abort in the middle of the stream reaches the provider; no other request is made', async () => {
     const controller = new AbortController()
     const signals: AbortSignal[] = []
     const model: Model = {
@@ -89,7 +89,7 @@ describe('what a run gives', () => {
     await expect(early).rejects.toMatchObject({ details: { outcome: { status: 'cancelled' } } })
   })
 
-  test('40: a rate limit is tried again, and both tries are told; a bad request is not', async () => {
+  test('a rate limit is tried again, and both tries are told; a bad request is not', async () => {
     const failure = (statusCode: number) => ({
       error: Object.assign(new Error(`status ${statusCode}`), { statusCode, retryAfterMs: 0 }),
     })
@@ -106,7 +106,7 @@ describe('what a run gives', () => {
 })
 
 describe('what is set', () => {
-  test('28: a request’s options stand over the agent’s settings, each by itself', async () => {
+  test('a request’s options stand over the agent’s settings, each by itself', async () => {
     const model = scriptedModel(['ok'])
     const settings = { temperature: 0.1, topP: 0.5, providerOptions: { a: { x: 1 } } }
     await who(model, { settings }).request().input('go').options({ temperature: 0.9 }).start().result
@@ -114,7 +114,7 @@ describe('what is set', () => {
     expect(model.requests[0]?.settings).toMatchObject({ ...settings, temperature: 0.9 })
   })
 
-  test('32: what is changed after the agent was defined changes neither it nor its runs', async () => {
+  test('what is changed after the agent was defined changes neither it nor its runs', async () => {
     const settings = { temperature: 0.1 }
     const grant = { deny: ['tool:other'] }
     const rules = { use: ['tool:change', 'model:*'] }
@@ -141,7 +141,7 @@ describe('what is set', () => {
     expect(ran).toEqual([])
   })
 
-  test('1: every agent has tools, fields, functions and prompt files; methods of an extension only with it', () => {
+  test('every agent has tools, fields, functions and prompt files; methods of an extension only with it', () => {
     const plain = who(scriptedModel([]))
     for (const name of ['auto', 'request', 'loadPromptFile'] as const) expect(typeof plain[name]).toBe('function')
     for (const add of [compat.registerTool, compat.useTools, compat.toolFunc, compat.useMcp, compat.loadYamlPrompt]) {
@@ -154,7 +154,7 @@ describe('what is set', () => {
     expect(loud.shout('hey')).toBe('HEY')
   })
 
-  test('120: whoever logs, or throws while logging, changes nothing; nothing is printed by itself', async () => {
+  test('whoever logs, or throws while logging, changes nothing; nothing is printed by itself', async () => {
     const printed = [vi.spyOn(process.stdout, 'write'), vi.spyOn(process.stderr, 'write')]
     const run = (options: object) => openRuntime(options).run(who(scriptedModel(['ok'])), 'secret').result
     const plain = await run({})

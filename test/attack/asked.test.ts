@@ -3,9 +3,9 @@
 import type { PendingApproval } from 'legate'
 import { askedText, wantedText } from 'legate/rows'
 import { describe, expect, test } from 'vitest'
-import { askParts } from '../../src/server/protocols/a2a/asks.ts'
-import { permissionOf } from '../../src/server/protocols/acp/permission.ts'
-import { askText, inputRequests } from '../../src/server/protocols/mcp/runs/asks.ts'
+import { pendingParts } from '../../src/server/protocols/a2a/pending.ts'
+import { permissionOf } from '../../src/server/protocols/acp/pending.ts'
+import { inputRequests, pendingText } from '../../src/server/protocols/mcp/pending.ts'
 import { wantedOf } from '../../web/panes/ask/facts.ts'
 import { exactValue } from '../../web/words/exact.ts'
 
@@ -55,8 +55,8 @@ const textsOf = (of: Parameters<typeof permissionOf>[1]): string =>
 const DOORS: readonly (readonly [door: string, shown: string])[] = [
   ['the terminal', askedText(asked)],
   ['an editor', textsOf(asked)],
-  ['a form of MCP', askText({ kind: 'approval', of: asked }, '')],
-  ['a task of A2A', String(askParts([{ kind: 'approval', of: asked }])[0]?.text)],
+  ['a form of MCP', pendingText({ kind: 'approval', of: asked }, '')],
+  ['a task of A2A', String(pendingParts([{ kind: 'approval', of: asked }])[0]?.text)],
 ]
 
 describe.each(DOORS)('%s', (_, shown) => {

@@ -237,7 +237,7 @@ describe.each(ways)('I11: the runtime’s own files in the workspace, with /proc
     await expect(files.write('/workspace/a', '')).rejects.toThrow(why)
   })
 
-  test('a file that is born later is no file of the runtime, although it has the same inode', async () => {
+  test('a file that is born later is not a file of the runtime, although it has the same inode', async () => {
     const world = workspace(hasProc)
     const file = path.join(world.folder, 'token')
     const reused: boolean[] = []

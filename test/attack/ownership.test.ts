@@ -78,7 +78,7 @@ describe('I9: whose conversation a model can name', async () => {
     'a subagent of another user': (_own: Tree, other: Tree) => at(other, 0),
     'a grandchild of another user': (_own: Tree, other: Tree) => at(other, 0, 0),
     'nobody at all': () => ({ conversation: UNKNOWN, result: UNKNOWN, children: [] }),
-    'a name that is no id': () => ({ conversation: '../../etc/passwd', result: '../../etc/passwd', children: [] }),
+    'a name that is not an id': () => ({ conversation: '../../etc/passwd', result: '../../etc/passwd', children: [] }),
     'a word of every object': () => ({ conversation: '__proto__', result: 'constructor', children: [] }),
   }
 

@@ -96,7 +96,7 @@ describe('approvals', () => {
     expect((await place.run(['approvals'])).stdout).toBe('Nothing waits for a person.\n')
   })
 
-  test('approve --edit runs it with other arguments and shows them; what is no JSON is refused, and who answered already is told', async () => {
+  test('approve --edit runs it with other arguments and shows them; what is not JSON is refused, and who answered already is told', async () => {
     const place = opened(one)
     const store = localStore(place.runtime())
     const [root] = store.roots({ limit: 1 })

@@ -331,7 +331,7 @@ describe('commands that work on this machine only', () => {
     const cases: readonly (readonly [args: readonly string[], words: string])[] = [
       [['--server', 'http://127.0.0.1:1'], 'cannot be reached'],
       [['--server', 'unix:/nowhere.sock'], 'cannot be reached'],
-      [['--server', 'nonsense'], 'is no address of a server'],
+      [['--server', 'nonsense'], 'is not an address of a server'],
       [['--server', ''], '--server is empty'],
       [['--server', 'http://127.0.0.1:1', '--store', 'x.db'], 'give one of them'],
     ]

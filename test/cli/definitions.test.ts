@@ -244,7 +244,7 @@ describe('legate convert', () => {
       ['run', 'a.md', '{}', '--model', 'openai/gpt-5'],
     ]) {
       const { code, stdout, stderr } = await place.run(command)
-      expect(stdout + stderr).toMatch(/a\.md:4: (?:error: )?`input` is no JSON Schema/)
+      expect(stdout + stderr).toMatch(/a\.md:4: (?:error: )?`input` is not JSON Schema/)
       // As of any file with an error in it.
       expect(code).toBe(command[0] === 'validate' ? 1 : 2)
     }

@@ -1,5 +1,5 @@
 import { beforeEach, expect, test } from 'vitest'
-import { connect } from '../../src/stores/sqlite/driver.ts'
+import { connectTo } from '../../src/stores/sqlite/driver.ts'
 import { Place, skipUnlessBuilt } from './support/cli.ts'
 
 beforeEach(skipUnlessBuilt)
@@ -25,7 +25,7 @@ test('one tree goes by its run, with a reason, and is known to have been deleted
 test('a tree that was changed from outside cannot be cancelled: what is said names the command that deletes it', async () => {
   const place = new Place()
   const [runId = ''] = await place.endedRuns('lead')
-  const db = connect(place.store)
+  const db = connectTo(place.store)
   db.run(`UPDATE rows SET data = json_set(data, '$.input', 'Forged.') WHERE data ->> '$.turn' = ?`, [runId])
   db.close()
 

@@ -7,7 +7,7 @@ import { backgroundSubagents } from 'legate/background'
 import { sqliteStore } from 'legate/store/sqlite'
 import { scriptedModel } from 'legate/testing'
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest'
-import { connect } from '../../src/stores/sqlite/driver.ts'
+import { connectTo } from '../../src/stores/sqlite/driver.ts'
 import { commitOf, next } from '../../src/testing/conformance/store-rows.ts'
 import { localStore } from '../support/rows.ts'
 import { leaveUnaudited } from '../support/unaudited.ts'
@@ -181,7 +181,7 @@ describe('runs that are over', () => {
   test('that were changed behind our back are found, and not made to look right', async () => {
     const there = path.join(place.folder, 'changed.db')
     copyFileSync(place.store, there)
-    const db = connect(there)
+    const db = connectTo(there)
     db.run(`UPDATE rows SET data = json_set(data, '$.nodeCount', 9) WHERE data ->> '$.turn' = ?`, [id])
     db.close()
 

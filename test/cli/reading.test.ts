@@ -12,7 +12,7 @@ import {
 import path from 'node:path'
 import { sqliteStore } from 'legate/store/sqlite'
 import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
-import { connect } from '../../src/stores/sqlite/driver.ts'
+import { connectTo } from '../../src/stores/sqlite/driver.ts'
 import { commitOf, conversationRow, placeIn, turnRow } from '../../src/testing/conformance/store-rows.ts'
 import { localStore } from '../support/rows.ts'
 import { leaveUnaudited } from '../support/unaudited.ts'
@@ -332,7 +332,7 @@ describe('what is wrong is said on stderr', () => {
 
   test('a store that another process has locked', async () => {
     const place = killed.copy()
-    const holder = connect(place.store)
+    const holder = connectTo(place.store)
     for (const words of ['PRAGMA locking_mode = EXCLUSIVE', 'BEGIN EXCLUSIVE', 'CREATE TABLE held (x)'])
       holder.exec(words)
 

@@ -1,5 +1,5 @@
 import { beforeEach, expect, test } from 'vitest'
-import { connect } from '../../src/stores/sqlite/driver.ts'
+import { connectTo } from '../../src/stores/sqlite/driver.ts'
 import { localStore } from '../support/rows.ts'
 import { agentsModule, Place, skipUnlessBuilt } from './support/cli.ts'
 
@@ -8,7 +8,7 @@ beforeEach(skipUnlessBuilt)
 test('resume, why and audit name a row that was changed behind the back of the runtime', async () => {
   const place = new Place()
   const [id = ''] = await place.parkedRuns('careful')
-  const db = connect(place.store)
+  const db = connectTo(place.store)
   db.run(`UPDATE rows SET data = json_set(data, '$.limits[1]', 999999) WHERE data ->> '$.turn' = ?`, [id])
   db.close()
   const named = `The turn ${id} is not what its last commit wrote`
@@ -50,7 +50,7 @@ test.each(CHANGES)(
     const rootId = localStore(runtime).turn(bad)?.rootId ?? ''
     const [asked] = localStore(runtime).openNodes(good)
     await runtime.close()
-    const db = connect(place.store)
+    const db = connectTo(place.store)
     db.run(sql, [bad])
     db.close()
     const named = new RegExp(`legate: tampered: .* the tree ${rootId} `)
@@ -79,7 +79,7 @@ test.each(CHANGES)(
 test('ps and approvals name a changed tree that has ended, though nothing waits in it', async () => {
   const place = new Place()
   const [bad = ''] = await place.endedRuns('lead')
-  const db = connect(place.store)
+  const db = connectTo(place.store)
   db.run(`UPDATE rows SET data = json_set(data, '$.input', 'Forged.') WHERE data ->> '$.turn' = ?`, [bad])
   db.close()
 

@@ -2,14 +2,14 @@ import { writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { sqliteStore } from 'legate/store/sqlite'
 import { expect, test } from 'vitest'
-import { connect } from '../../src/stores/sqlite/driver.ts'
+import { connectTo } from '../../src/stores/sqlite/driver.ts'
 import { APPLICATION_ID } from '../../src/stores/sqlite/schema.ts'
 import { tempFolder } from '../support/temp-folder.ts'
 
 test('I3: a database whose maker was killed in the middle of making it can be opened again and again', async () => {
   const folder = tempFolder()
   const file = path.join(folder, 'rows.db')
-  const maker = connect(file)
+  const maker = connectTo(file)
   maker.exec(`PRAGMA application_id = ${APPLICATION_ID}`)
   maker.close()
   writeFileSync(`${file}-journal`, journalOfEmptyFile())

@@ -154,7 +154,7 @@ describe('a function', () => {
     ['rejects', () => Promise.reject(new Error('no access')) as never, /could not be made: no access/],
     ['gives a function', () => ({ hint: () => 1 }) as never, /The briefing is not JSON/],
     ['gives nothing', () => undefined as never, /The briefing is/],
-    ['gives a text', () => 'be short' as never, /The briefing is no object/],
+    ['gives a text', () => 'be short' as never, /The briefing is not an object/],
   ])('that %s makes the delegation unavailable, in the one shape, and no child', async (_, briefing, why) => {
     const {
       hostModel,

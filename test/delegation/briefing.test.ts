@@ -121,14 +121,14 @@ describe('the briefing', () => {
     })
   })
 
-  test('43: without a tool result the metadata holds the last thing that was said, and the model reads nothing', async () => {
+  test('without a tool result the metadata holds the last thing that was said, and the model reads nothing', async () => {
     const { childModel, runtime, run } = await brief((_request, call) => (call === 0 ? { calls: [ask()] } : 'done'))
 
     expect(contextIn(runtime, run).recent_events).toMatchObject([{ role: 'user', preview: 'Tell me about QUIC.' }])
     expect(rolesIn(childModel.requests[0])).toEqual(['system', 'user'])
   })
 
-  test('43: with tool results it holds the newest four, oldest first, with what they said', async () => {
+  test('with tool results it holds the newest four, oldest first, with what they said', async () => {
     const { childModel } = await brief((_request, call) => {
       if (call === 0) return { calls: ['1', '2', '3'].map(write) }
       if (call === 1) return { calls: ['4', '5', '6'].map(write) }
@@ -140,7 +140,7 @@ describe('the briefing', () => {
     )
   })
 
-  test('44: previews and the input are cut at 200 characters', async () => {
+  test('previews and the input are cut at 200 characters', async () => {
     const long = 'x'.repeat(5_000)
     const { childModel, runtime, run } = await brief((_request, call) => {
       if (call === 0) return { calls: [write(long)] }
@@ -154,7 +154,7 @@ describe('the briefing', () => {
     expect(toldIn(childModel.requests[0])?.recent_events?.[0]?.preview).toHaveLength(200)
   })
 
-  test('42: is made once per call, from what the host knows then', async () => {
+  test('is made once per call, from what the host knows then', async () => {
     const { childModel } = await brief((_request, call) => {
       if (call === 0) return { calls: [ask('first')] }
       if (call === 1) return { calls: [ask('second')] }

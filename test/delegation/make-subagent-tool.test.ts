@@ -189,7 +189,7 @@ describe('what cannot work is refused, with the reason, before anything runs', (
       typed(described({ type: 'object', properties: { a: { type: ['string', 'dict'] } } })),
       /says type "dict" at a/,
     ],
-    ['a wrong required', typed(described({ type: 'object', required: 'topic' })), /"required" that is no list/],
+    ['a wrong required', typed(described({ type: 'object', required: 'topic' })), /"required" that is not a list/],
   ])('also where it is a subagent: an input of %s refuses its host', (_name, wrong, message) => {
     const define = () => agent({ name: 'host', instructions: '', subagents: { ask: wrong as AnyAgent } })
 

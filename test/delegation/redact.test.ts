@@ -72,7 +72,7 @@ describe('what is told of a failure', () => {
     expect(resultIn(model.requests.at(-1))).toBe('Subagent execution unavailable. The cause is not told.')
   })
 
-  test('a policy that is no function is refused', () => {
+  test('a policy that is not a function is refused', () => {
     expect(() => openRuntime({ redact: 'all' as never })).toThrow(/createRuntime\(\{ redact \}\) must be a function/)
   })
 })

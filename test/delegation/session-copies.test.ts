@@ -122,14 +122,14 @@ describe('a conversation that is copied to a folder', () => {
     expect(readdirSync(copies)).toEqual([`${session}.json`])
   })
 
-  test('80: without a store a session does not survive its host', async () => {
+  test('without a store a session does not survive its host', async () => {
     const session = sessionIn(await world().ask('one'))
     rmSync(copies, { recursive: true })
 
     expect(await world().ask('two', session)).toBe(refusal(session))
   })
 
-  test('81: two are apart; deleting one leaves the other, deleting none is nothing; all are listed', async () => {
+  test('two are apart; deleting one leaves the other, deleting none is nothing; all are listed', async () => {
     const store = jsonSession(copies)
     expect(store.list()).toEqual([])
     const first = world()
@@ -150,7 +150,7 @@ describe('a conversation that is copied to a folder', () => {
     expect(await second.ask('x', b)).toBe(`session_id: ${b}\n\nheard b, x`)
   })
 
-  test('82: what a person changed in a document, in the middle, shorter or empty, is what was said', async () => {
+  test('what a person changed in a document, in the middle, shorter or empty, is what was said', async () => {
     const first = world()
     const session = sessionIn(await first.ask('one'))
     const file = path.join(copies, `${session}.json`)
@@ -169,7 +169,7 @@ describe('a conversation that is copied to a folder', () => {
     expect(await world().ask('x', session)).toBe(refusal(session))
   })
 
-  test('88: a call whose result somebody took out of the document is not shown to a model', async () => {
+  test('a call whose result somebody took out of the document is not shown to a model', async () => {
     const first = world()
     const session = sessionIn(await first.ask('look'))
     const whole = document(session)
@@ -206,7 +206,7 @@ describe('a conversation that is copied to a folder', () => {
       (whole: SessionDocument) =>
         JSON.stringify(whole).replace('"turns":[', `"turns":[${'['.repeat(5_000)}${']'.repeat(5_000)},`),
     ],
-  ])('83: one that %s is told as unknown, and to the log why; the host goes on', async (_, edited) => {
+  ])('one that %s is told as unknown, and to the log why; the host goes on', async (_, edited) => {
     const session = sessionIn(await world().ask('one'))
     writeFileSync(path.join(copies, `${session}.json`), edited(document(session)))
 
@@ -216,7 +216,7 @@ describe('a conversation that is copied to a folder', () => {
     expect(second.childModel.requests).toEqual([])
   })
 
-  test('83: a copy that cannot be made costs no answer; it is told, and made after the next turn', async () => {
+  test('a copy that cannot be made costs no answer; it is told, and made after the next turn', async () => {
     writeFileSync(copies, 'a file where the folder should be')
     const first = world()
     const run = await first.ask('one')
@@ -230,7 +230,7 @@ describe('a conversation that is copied to a folder', () => {
     expect(document(session).turn_count).toBe(2)
   })
 
-  test('83: nor does a store that throws, rejects or gives nonsense', async () => {
+  test('nor does a store that throws, rejects or gives nonsense', async () => {
     for (const store of [
       { save: () => Promise.reject(new Error('no')), load: () => Promise.reject(new Error('no')) },
       {
@@ -305,7 +305,7 @@ describe('a conversation that is copied to a folder', () => {
     expect(asked).toEqual([gone])
   })
 
-  test('85: no id touches a path outside of the folder', async () => {
+  test('no id touches a path outside of the folder', async () => {
     writeFileSync(
       path.join(folder, 'secret.json'),
       JSON.stringify({ format: 'legate-session', session_id: '../secret' }),
@@ -369,7 +369,7 @@ describe('a conversation that is copied to a folder', () => {
   test.each([
     ['has expired', '2001-01-01T00:00:00.000Z'],
     ['does not say how old it is', 'soon'],
-  ])('89: one that %s is not read back', async (_, updated_at) => {
+  ])('one that %s is not read back', async (_, updated_at) => {
     const session = sessionIn(await world().ask('one'))
     writeFileSync(path.join(copies, `${session}.json`), JSON.stringify({ ...document(session), updated_at }))
     const model = scriptedModel([{ calls: [{ name: 'ask', input: { message: 'x', session_id: session } }] }, 'done'])
@@ -389,7 +389,7 @@ describe('a conversation that is copied to a folder', () => {
     )
   })
 
-  test('87: two calls at once on a session that is known by its document only: one restores it, both are answered', async () => {
+  test('two calls at once on a session that is known by its document only: one restores it, both are answered', async () => {
     const session = sessionIn(await world().ask('one'))
     const second = world()
     const calls = ['two', 'three'].map((message) => ({ name: 'ask', input: { message, session_id: session } }))

@@ -26,7 +26,7 @@ function host(script: Script, subagents: Record<string, AnyAgent>) {
 }
 
 describe('the sessions of the message contract', () => {
-  test('79: without an id a new session, with it the same child goes on and remembers', async () => {
+  test('without an id a new session, with it the same child goes on and remembers', async () => {
     const expert = rememberer()
     const { agent: boss, model } = host(
       (request, call) => {
@@ -51,7 +51,7 @@ describe('the sessions of the message contract', () => {
     expect(localStore(runtime).conversation(sessionIn(first))?.turnCount).toBe(2)
   })
 
-  test('79: it goes on in a later turn of the host too, and its events name the run that asks now', async () => {
+  test('it goes on in a later turn of the host too, and its events name the run that asks now', async () => {
     const expert = rememberer()
     const { agent: boss } = host(
       (request, call) => {
@@ -77,7 +77,7 @@ describe('the sessions of the message contract', () => {
     expect(expert.model.requests[1]?.messages).toHaveLength(4)
   })
 
-  test('81: two sessions of one agent are apart', async () => {
+  test('two sessions of one agent are apart', async () => {
     const expert = rememberer()
     const { agent: boss, model } = host(
       (request, call) => {
@@ -99,7 +99,7 @@ describe('the sessions of the message contract', () => {
     expect(said).toEqual(['heard a', 'heard b', 'heard a, more 0', 'heard b, more 1'])
   })
 
-  test('86: an empty id is no id', async () => {
+  test('an empty id is not an id', async () => {
     const expert = rememberer()
     const { agent: boss, model } = host(
       (_request, call) =>
@@ -201,7 +201,7 @@ describe('the sessions of the message contract', () => {
     expect(only(await eventsOf(run), 'definition-changed')).toEqual([])
   })
 
-  test('87: calls on one session wait for each other, and none is lost', async () => {
+  test('calls on one session wait for each other, and none is lost', async () => {
     const expert = rememberer()
     const { agent: boss, model } = host(
       (request, call) => {
@@ -219,7 +219,7 @@ describe('the sessions of the message contract', () => {
     expect(said).toEqual(['heard zero', 'heard zero, one', 'heard zero, one, two', 'heard zero, one, two, three'])
   })
 
-  test('88: after a failure the same session works, and the error names no session', async () => {
+  test('after a failure the same session works, and the error names no session', async () => {
     const expertModel = scriptedModel(['fine', { error: new Error('no quota') }, 'fine again'])
     const expert = agent({ name: 'expert', instructions: '', model: expertModel })
     const { agent: boss, model } = host(
@@ -244,8 +244,8 @@ describe('the sessions of the message contract', () => {
     ['null', { message: null }, 'Error: Message is required'],
     ['an empty one', { message: '' }, 'Error: Message is required'],
     ['a blank one', { message: ' \n' }, 'Error: Message is required'],
-    ['one that is no text', { message: 7 }, notAText('message')],
-    ['a session that is no text', { message: 'hi', session_id: 7 }, notAText('session_id')],
+    ['one that is not a text', { message: 7 }, notAText('message')],
+    ['a session that is not a text', { message: 'hi', session_id: 7 }, notAText('session_id')],
     ['a list for a session', { message: 'hi', session_id: ['x'] }, notAText('session_id')],
   ])('%s is refused in these words, and no agent runs', async (_, input, words) => {
     const expert = rememberer()

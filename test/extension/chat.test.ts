@@ -21,7 +21,7 @@ function said(request: ModelRequest | undefined): unknown[] {
 }
 
 describe('chats', () => {
-  test('110: after three rounds the fourth request has all six messages, in order', async () => {
+  test('after three rounds the fourth request has all six messages, in order', async () => {
     const { who, model } = clerk()
     const chat = who.activateChatSession()
     for (const text of ['one', 'two', 'three', 'four']) await chat.generate(text)
@@ -33,7 +33,7 @@ describe('chats', () => {
     ])
   })
 
-  test('111: chats of one agent are apart; one that is activated again goes on; without one there is no history', async () => {
+  test('chats of one agent are apart; one that is activated again goes on; without one there is no history', async () => {
     const { who, model } = clerk()
     const runtime = openRuntime()
     await who.activateChatSession('ann', { runtime }).generate('I am Ann')
@@ -48,7 +48,7 @@ describe('chats', () => {
     expect(await who.activateChatSession('carl', { runtime }).history()).toEqual([])
   })
 
-  test('111: the store brings it back in another process', async () => {
+  test('the store brings it back in another process', async () => {
     const file = path.join(tempFolder(), 'a.db')
     const first = openRuntime({ store: sqliteStore(file) })
     await clerk().who.activateChatSession('ann', { runtime: first }).generate('I am Ann')
@@ -101,7 +101,7 @@ describe('chats', () => {
       'Do you?',
       reply,
     ],
-  ])('112: what is kept: %s', async (_, options, input, output) => {
+  ])('what is kept: %s', async (_, options, input, output) => {
     const { who, model } = clerk([reply, 'ok'], options)
     const chat = who.activateChatSession()
     await chat
@@ -120,7 +120,7 @@ describe('chats', () => {
     expect(said(model.requests[0]).at(-1)).toMatch(/Be kind\./)
   })
 
-  test('112: what is kept can be changed for what comes next, modes too', async () => {
+  test('what is kept can be changed for what comes next, modes too', async () => {
     const { who, model } = clerk([reply, reply, 'ok'])
     const chat = who.activateChatSession()
     const short = chat.recordOutputPaths(['reply', 'why'], 'first').recordInputPaths(['input', 'info'], 'first')
@@ -131,7 +131,7 @@ describe('chats', () => {
     expect(said(model.requests[2])).toEqual(['one', 'Yes.', 'two', reply, 'three'])
   })
 
-  test('114: after many equal rounds the request has grown in proportion', async () => {
+  test('after many equal rounds the request has grown in proportion', async () => {
     const { who, model } = clerk(() => 'y')
     const chat = who.activateChatSession()
     for (let round = 0; round < 12; round++) await chat.request().input('x').info('some info').generate()
@@ -168,7 +168,7 @@ describe('chats', () => {
     expect(cuts).toEqual(['aaaaa', 'bbbbb', [2, 1], 'ccccc'])
   })
 
-  test('116: two requests of one chat at once run one after the other', async () => {
+  test('two requests of one chat at once run one after the other', async () => {
     const { who, model } = clerk(({ messages }) => ({ text: `re: ${messages.at(-1)?.content}`, delayMs: 20 }))
     const chat = who.activateChatSession()
     await Promise.all(['one', 'two', 'three'].map((text) => chat.generate(text)))
@@ -176,7 +176,7 @@ describe('chats', () => {
     expect(said(model.requests[2])).toEqual(['one', 're: one', 'two', 're: two', 'three'])
   })
 
-  test('117: what failed or was cancelled is not kept', async () => {
+  test('what failed or was cancelled is not kept', async () => {
     const { who, model } = clerk([{ error: new Error('broken') }, { delayMs: 5_000, text: 'late' }, 'ok'])
     const chat = who.activateChatSession()
     await expect(chat.generate('fails')).rejects.toThrow(/failed/)
@@ -212,7 +212,7 @@ describe('chats', () => {
     expect(() => chatSession(options)).toThrow(message)
   })
 
-  test('113: an agent without it has no chats, and an id that is empty is none', () => {
+  test('an agent without it has no chats, and an id that is empty is none', () => {
     expect('activateChatSession' in agent({ name: 'a', instructions: '' })).toBe(false)
     expect(() => clerk().who.activateChatSession(' ')).toThrow(/the id is a text/)
   })
@@ -221,5 +221,7 @@ describe('chats', () => {
 test('a conversation that is made by its id must have one in the form of ids', () => {
   const who = agent({ name: 'who', instructions: '', model: scriptedModel(() => 'ok') })
 
-  expect(() => openRuntime().run(who, 'x', { conversationId: 'mine', createConversation: true })).toThrow(/is no id/)
+  expect(() => openRuntime().run(who, 'x', { conversationId: 'mine', createConversation: true })).toThrow(
+    /is not an id/,
+  )
 })

@@ -31,7 +31,7 @@ function emissions(events: readonly RunEvent[]): string[] {
 }
 
 describe('composition', () => {
-  test('2: an extension adds methods and state, typed without a cast; the agent without it has none', async () => {
+  test('an extension adds methods and state, typed without a cast; the agent without it has none', async () => {
     const counting = extension({
       name: 'counting',
       state: () => ({ calls: 0 }),
@@ -53,7 +53,7 @@ describe('composition', () => {
     expect(who.countFor).toBeUndefined()
   })
 
-  test('2: methods see what the agent uses later', async () => {
+  test('methods see what the agent uses later', async () => {
     const asking = extension({
       name: 'asking',
       methods: (who) => ({ ask: async () => (await who.generate('x')).text }),
@@ -65,7 +65,7 @@ describe('composition', () => {
     expect(await both.ask()).toBe('canned')
   })
 
-  test('3: two methods of one name are refused, naming both; the compiler sees it too', () => {
+  test('two methods of one name are refused, naming both; the compiler sees it too', () => {
     const one = extension({ name: 'one', methods: () => ({ ask: () => 1 }) })
     const other = extension({ name: 'other', methods: () => ({ ask: () => 2 }) })
     const core = extension({ name: 'core', methods: () => ({ generate: () => 3 }) })
@@ -83,7 +83,7 @@ describe('composition', () => {
     )
   })
 
-  test.each([[['a', 'b']], [['b', 'a']]])('4: A before B, whatever order they are used in: %j', async (order) => {
+  test.each([[['a', 'b']], [['b', 'a']]])('A before B, whatever order they are used in: %j', async (order) => {
     const seen: string[] = []
     const hooks = (name: string): Hooks => ({ onRequest: () => void seen.push(name) as never })
     const all: Record<string, Extension> = {
@@ -114,7 +114,7 @@ describe('composition', () => {
 
   test.each<[unknown, RegExp]>([
     [7, /an extension is an object/],
-    [{ name: '' }, /is no name for an extension/],
+    [{ name: '' }, /is not a name for an extension/],
     [{ name: 'hooks' }, /the name of an agent's own hooks/],
     [{ name: 'x', hook: {} }, /has no option "hook"/],
     [{ name: 'x', hooks: { onReqest: () => 1 } }, /there is no hook "onReqest"/],
@@ -131,7 +131,7 @@ describe('composition', () => {
 })
 
 describe('hooks around a model call', () => {
-  test('5: those before a request run in order, awaited; the second sees the first; nobody else does', async () => {
+  test('those before a request run in order, awaited; the second sees the first; nobody else does', async () => {
     const seen: string[] = []
     const adds = (text: string) =>
       extension({
@@ -157,7 +157,7 @@ describe('hooks around a model call', () => {
     ])
   })
 
-  test('6: what is given before the stream, in whatever form, is seen in order before the first model event', async () => {
+  test('what is given before the stream, in whatever form, is seen in order before the first model event', async () => {
     const say = (name: string, onStreamStart: Hooks['onStreamStart']) =>
       extension({ name, hooks: { onStreamStart: onStreamStart as never } })
     const { who } = speaker({}, [{ chunks: ['a', 'b'] }])
@@ -188,7 +188,7 @@ describe('hooks around a model call', () => {
     expect(only(events, 'extension')[0]).toMatchObject({ extension: 'sync', name: 'sync', data: 1, path: ['who'] })
   })
 
-  test('6: what is given after the stream comes after the last model event and before the message', async () => {
+  test('what is given after the stream comes after the last model event and before the message', async () => {
     const { who } = speaker(
       { onStreamEnd: async ({ content, calls }) => [{ name: 'ended', data: [String(content), calls.length] }] },
       [{ chunks: ['a', 'b'] }],
@@ -209,7 +209,7 @@ describe('hooks around a model call', () => {
   test.each<[string, () => unknown]>([
     ['at once', () => ({ name: 'after' })],
     ['later', async () => ({ name: 'after' })],
-  ])('7: a hook for an event fires for each; what it gives %s directly follows', async (_, give) => {
+  ])('a hook for an event fires for each; what it gives %s directly follows', async (_, give) => {
     const { who } = speaker({ onEvent: { 'text-delta': give } }, [{ chunks: ['a', 'b', 'c'] }])
 
     const events = await eventsOf(openRuntime().run(who, 'go'))
@@ -218,7 +218,7 @@ describe('hooks around a model call', () => {
     expect(seen.map(({ type }) => type)).toEqual(Array(3).fill(['text-delta', 'extension']).flat())
   })
 
-  test('8: bound methods, arrow functions, partials, proxies and methods of a class all run', async () => {
+  test('bound methods, arrow functions, partials, proxies and methods of a class all run', async () => {
     const seen: string[] = []
     class Keeper {
       readonly name = 'kept'
@@ -238,7 +238,7 @@ describe('hooks around a model call', () => {
     expect(seen).toEqual(['kept', 'bound', 'proxy', 'partial'])
   })
 
-  test('10: a wrapper that answers is asked instead of the model; others change what it says', async () => {
+  test('a wrapper that answers is asked instead of the model; others change what it says', async () => {
     const canned = speaker({ wrapModel: () => 'canned' })
     const loud = speaker(
       {
@@ -258,7 +258,7 @@ describe('hooks around a model call', () => {
     expect([other.text, loud.model.requests.length]).toEqual(['QUIET', 1])
   })
 
-  test('10: wrappers nest in their order, and what the model throws is still the model’s to be tried again', async () => {
+  test('wrappers nest in their order, and what the model throws is still the model’s to be tried again', async () => {
     const seen: string[] = []
     const wrap = (name: string) =>
       extension({
@@ -280,7 +280,7 @@ describe('hooks around a model call', () => {
     expect(seen).toEqual(['outer in', 'inner in', 'outer in', 'inner in', 'inner out', 'outer out'])
   })
 
-  test('12: who reacts to the last event reads the final result', async () => {
+  test('who reacts to the last event reads the final result', async () => {
     const { who } = speaker({}, [{ chunks: ['a', 'b'] }])
     const runtime = openRuntime()
     const run = runtime.run(who, 'go')
@@ -293,7 +293,7 @@ describe('hooks around a model call', () => {
     expect(texts).toEqual(['ab'])
   })
 
-  test('13: the same extension on the agent and the runtime runs once, the agent’s others before the runtime’s', async () => {
+  test('the same extension on the agent and the runtime runs once, the agent’s others before the runtime’s', async () => {
     const seen: string[] = []
     const sees = (name: string) => extension({ name, hooks: { onRequest: () => void seen.push(name) as never } })
     const both = sees('both')
@@ -343,7 +343,7 @@ describe('the hook for the end', () => {
       },
       'failed',
     ],
-  ])('9: runs once on %s', async (_, script, more, status) => {
+  ])('runs once on %s', async (_, script, more, status) => {
     const outcomes: string[] = []
     const { who } = speaker({}, script)
     const outcome = await openRuntime().run(who.use(ends(outcomes, more, 'fail')), 'go').result
@@ -351,7 +351,7 @@ describe('the hook for the end', () => {
     expect([outcome.status, outcomes]).toEqual([status, [status]])
   })
 
-  test('9: runs once on cancel, of a run that is at work and of one that has not begun', async () => {
+  test('runs once on cancel, of a run that is at work and of one that has not begun', async () => {
     const outcomes: string[] = []
     const { opened, open } = makeGate()
     const { who } = speaker({}, async () => {
@@ -373,7 +373,7 @@ describe('the hook for the end', () => {
     expect(outcomes).toEqual(['cancelled', 'cancelled'])
   })
 
-  test('9: runs once when a reader stops early', async () => {
+  test('runs once when a reader stops early', async () => {
     const outcomes: string[] = []
     const { who } = speaker({}, [{ chunks: ['a', 'b', 'c'] }])
     const runtime = openRuntime()
@@ -385,7 +385,7 @@ describe('the hook for the end', () => {
     expect(outcomes).toEqual(['completed'])
   })
 
-  test('9: runs once where two processes share a store, whichever ends the run', async () => {
+  test('runs once where two processes share a store, whichever ends the run', async () => {
     const file = path.join(tempFolder(), 'a.db')
     const outcomes: string[] = []
     const { opened, open } = makeGate()
@@ -408,7 +408,7 @@ describe('the hook for the end', () => {
     expect(outcomes.toSorted()).toEqual(['cancelled', 'completed'])
   })
 
-  test('9: a host is not ended twice, though a child that outlives it still has hooks above', async () => {
+  test('a host is not ended twice, though a child that outlives it still has hooks above', async () => {
     const seen: string[] = []
     const hostEnded = makeGate()
     const child = agent({
@@ -444,7 +444,7 @@ describe('the hook for the end', () => {
     expect(seen).toEqual(['end', 'call'])
   })
 
-  test('9: one that throws, or takes its time, holds nobody up; close waits for it', async () => {
+  test('one that throws, or takes its time, holds nobody up; close waits for it', async () => {
     const seen: string[] = []
     const { who } = speaker({
       onFinally: async () => {
@@ -486,7 +486,7 @@ describe('a hook that throws', () => {
     ['onEvent', { onEvent: { 'text-delta': () => Promise.reject(new Error('broken')) } }],
   ]
 
-  test.each(failing)('11: isolate: the run goes on, with an event (%s)', async (hook, hooks) => {
+  test.each(failing)('isolate: the run goes on, with an event (%s)', async (hook, hooks) => {
     const { who } = speaker(hooks)
 
     const run = openRuntime({ logger: silent }).run(who, 'go')
@@ -496,7 +496,7 @@ describe('a hook that throws', () => {
     expect(only(events, 'extension-error')).toMatchObject([{ extension: 'hooks', hook, message: expect.any(String) }])
   })
 
-  test.each(failing)('11: fail: the run fails with the extension’s name (%s)', async (hook, hooks) => {
+  test.each(failing)('fail: the run fails with the extension’s name (%s)', async (hook, hooks) => {
     const { who } = speaker()
     const strict = who.use(extension({ name: 'strict', onError: 'fail', hooks }))
 

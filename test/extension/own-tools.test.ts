@@ -13,7 +13,7 @@ const calling = (name: string, input: object = {}) =>
 const says = (text: string) => tool({ description: text, input: { type: 'object' }, execute: () => text })
 
 describe('tools of an agent', () => {
-  test('69, 72: a tool that is registered is usable at once, by this agent and by no other', async () => {
+  test('a tool that is registered is usable at once, by this agent and by no other', async () => {
     const model = calling('look')
     const bare = agent({ name: 'who', instructions: '', model })
     const other = agent({ name: 'who', instructions: '', model: scriptedModel(() => 'x') })
@@ -29,7 +29,7 @@ describe('tools of an agent', () => {
     expect([bare, other].map(({ tools }) => [...tools.keys()])).toEqual([[], []])
   })
 
-  test('70: two agents, each with a tool of one name, call each its own', async () => {
+  test('two agents, each with a tool of one name, call each its own', async () => {
     const one = calling('helper')
     const two = calling('helper')
     const base = (model: typeof one) => agent({ name: 'same', instructions: '', model })
@@ -42,7 +42,7 @@ describe('tools of an agent', () => {
     expect([one, two].map(({ requests }) => resultIn(requests[1]))).toEqual(['one', 'two'])
   })
 
-  test('71: use by name, by object, by list; a name that there is not is refused at once', () => {
+  test('use by name, by object, by list; a name that there is not is refused at once', () => {
     const count = auto({
       name: 'count',
       description: 'Counts',
@@ -57,10 +57,10 @@ describe('tools of an agent', () => {
     expect(() => useTools(who, ['one', 'six'])).toThrow(/there is no tool "six"/)
     expect(() => useTools(who, { one: says('other') })).toThrow(/has a tool "one" already/)
     expect(() => useTools(who, () => 1)).toThrow(/the function has no name/)
-    expect(() => registerTool(who, 'no name', says('x'))).toThrow(/is no name for a tool/)
+    expect(() => registerTool(who, 'no name', says('x'))).toThrow(/is not a name for a tool/)
   })
 
-  test('84: tools are shown in the order they were registered', async () => {
+  test('tools are shown in the order they were registered', async () => {
     const model = scriptedModel(() => 'ok')
     const names = ['zeta', 'alpha', 'mid', 'beta']
     const who = names.reduce(
@@ -72,7 +72,7 @@ describe('tools of an agent', () => {
     expect(toolNamesIn(model.requests[0])).toEqual(names)
   })
 
-  test('85: a function becomes a tool under its name; it has signal, run and progress, which is seen in the stream', async () => {
+  test('a function becomes a tool under its name; it has signal, run and progress, which is seen in the stream', async () => {
     const model = calling('double', { n: 4 })
     async function double({ n }: { n: number }, context: { progress(text: string): void; signal: AbortSignal }) {
       context.progress(`doubling ${n}`)
@@ -94,7 +94,7 @@ describe('tools of an agent', () => {
     ])
   })
 
-  test('86: tools of an MCP server are for this agent only, and are called; planned ones too', async () => {
+  test('tools of an MCP server are for this agent only, and are called; planned ones too', async () => {
     const server = { command: 'node', args: [serverFile('everything'), 'stdio'] }
     const echo = (script: Parameters<typeof scriptedModel>[0]) => {
       const model = scriptedModel(script)
@@ -212,7 +212,7 @@ describe('tools of an agent', () => {
 describe('functions that a model implements', () => {
   const Sum = z.object({ formula: z.string(), precision: z.number().default(2) })
 
-  test('97, 98: the input has all arguments by name, the description is the instruction, the value comes back itself', async () => {
+  test('the input has all arguments by name, the description is the instruction, the value comes back itself', async () => {
     const model = scriptedModel(() => '7')
     const calc = auto({ name: 'calc', description: 'Works out a formula.', input: Sum, output: z.number(), model })
     const value = await calc({ formula: '3+4' })
@@ -224,7 +224,7 @@ describe('functions that a model implements', () => {
     expect(user?.content).toBe('{"formula":"3+4","precision":2}')
   })
 
-  test('99: what cannot work fails when it is defined, a missing argument when it is called', async () => {
+  test('what cannot work fails when it is defined, a missing argument when it is called', async () => {
     const calc = auto({ description: 'x', input: Sum, output: z.number(), model: scriptedModel(() => '1') })
 
     // @ts-expect-error: formula is missing
@@ -244,7 +244,7 @@ describe('functions that a model implements', () => {
     )
   })
 
-  test('100: the agent’s tools, model and instructions are the function’s too; calls at once do not meet', async () => {
+  test('the agent’s tools, model and instructions are the function’s too; calls at once do not meet', async () => {
     const model = scriptedModel(({ messages }) => {
       const result = messages.find(({ role }) => role === 'tool')
       if (result !== undefined) return { text: String(result.content), delayMs: 2 }
@@ -270,7 +270,7 @@ describe('functions that a model implements', () => {
     expect(String(model.requests[0]?.messages[0]?.content)).toMatch(/^You are exact\.\n\nYou are the function "twice"/)
   })
 
-  test('100: a call can be cancelled, and streamed', async () => {
+  test('a call can be cancelled, and streamed', async () => {
     const slow = auto({
       description: 'x',
       input: z.object({}),
@@ -289,7 +289,7 @@ describe('functions that a model implements', () => {
     expect((await run.result).output).toEqual({ a: 'x', b: 1 })
   })
 
-  test('101: the same function is a tool and a subagent, with no more code: a delegation either way', async () => {
+  test('the same function is a tool and a subagent, with no more code: a delegation either way', async () => {
     const inner = scriptedModel(() => '3')
     const count = auto({
       name: 'count',

@@ -48,7 +48,7 @@ function toolEvents(events: readonly RunEvent[]) {
 }
 
 describe('the tool planner', () => {
-  test('73: no tool needed: two requests, the first with input, instruct, tools and the fixed shape', async () => {
+  test('no tool needed: two requests, the first with input, instruct, tools and the fixed shape', async () => {
     const { agent: helper, model } = who(['{"use_tool": false}', 'Hello.'])
     const outcome = await helper.request().input('Hi').instruct('Be kind.').start().result
 
@@ -71,7 +71,7 @@ describe('the tool planner', () => {
     expect(model.requests.map(({ tools }) => tools)).toEqual([[], []])
   })
 
-  test('73: the call that plans is left off as soon as it has said no', async () => {
+  test('the call that plans is left off as soon as it has said no', async () => {
     const heard: number[] = []
     const helper = agent({
       name: 'who',
@@ -103,7 +103,7 @@ describe('the tool planner', () => {
     expect(outcome.usage.inputTokens).toBeGreaterThan(10)
   })
 
-  test('74, 75: a tool needed: called once; the answer is asked for with what it found, and all of it is told', async () => {
+  test('a tool needed: called once; the answer is asked for with what it found, and all of it is told', async () => {
     const { agent: helper, model } = who([plan('weather', { city: 'Graz', days: 2 }), { chunks: ['It is ', 'grey.'] }])
     const runtime = openRuntime()
     const run = runtime.run(helper, 'How is Graz?')
@@ -136,7 +136,7 @@ describe('the tool planner', () => {
     expect((await talk.transcript()).map(({ text }) => text)).toEqual(['How is Graz?', 'It is grey.'])
   })
 
-  test('75: the log is told to the logger and as an event only where it is wanted', async () => {
+  test('the log is told to the logger and as an event only where it is wanted', async () => {
     const logged: string[] = []
     const { agent: helper } = who([plan('weather'), 'Grey.'], { strategy: 'planner', showToolLogs: true })
     const logger = {
@@ -155,7 +155,7 @@ describe('the tool planner', () => {
     ['a tool that throws', plan('breaks', {}), /error: "?Error: broken/],
     ['a tool that there is not', plan('nothing', {}), /error: .*There is no tool/],
     ['arguments that are wrong', plan('weather', { city: 7 }), /error: .*arguments of weather are wrong/],
-  ])('76, 83: %s is told to the model, and the run goes on', async (_, judged, words) => {
+  ])('%s is told to the model, and the run goes on', async (_, judged, words) => {
     const breaks = tool({
       description: '',
       input: { type: 'object' },
@@ -171,7 +171,7 @@ describe('the tool planner', () => {
     expect(outcome.extra['tool_logs']).toMatchObject([{ success: false }])
   })
 
-  test('76: a tool that gives a text which begins like an error has not failed', async () => {
+  test('a tool that gives a text which begins like an error has not failed', async () => {
     const says = tool({ description: '', input: { type: 'object' }, execute: () => 'Error: 42 is the code' })
     const { agent: helper } = who([plan('says', {}), 'ok'], { strategy: 'planner' }, { says })
 
@@ -189,7 +189,7 @@ describe('the tool planner', () => {
     '{"use_tool": tr',
     '[]',
     '',
-  ])('77: a plan that is none (%j) is warned of and not fatal', async (text) => {
+  ])('a plan that is none (%j) is warned of and not fatal', async (text) => {
     const { agent: helper } = who([text, 'Hello.'])
     const run = openRuntime().run(helper, 'Hi')
     const events = await eventsOf(run)
@@ -201,7 +201,7 @@ describe('the tool planner', () => {
     expect(calls).toEqual([])
   })
 
-  test('77: arguments that were left out are none; a purpose that was left out is the tool', async () => {
+  test('arguments that were left out are none; a purpose that was left out is the tool', async () => {
     const now = tool({ description: '', input: { type: 'object' }, execute: () => 'noon' })
     const judged = '{"use_tool": true, "tool_command": {"tool_name": "now"}}'
     const { agent: helper } = who([judged, 'ok'], { strategy: 'planner' }, { now })
@@ -211,7 +211,7 @@ describe('the tool planner', () => {
     ])
   })
 
-  test('78: it sees instructions, system, history and info', async () => {
+  test('it sees instructions, system, history and info', async () => {
     const { agent: helper, model } = who(['{"use_tool": false}', 'one', '{"use_tool": false}', 'two'])
     const runtime = openRuntime()
     const { conversationId } = await runtime.run(helper, 'first').result
@@ -228,7 +228,7 @@ describe('the tool planner', () => {
     expect(mainOf(judge)).toMatch(/\[INFO\]:\nIt rains\./)
   })
 
-  test('79: ten runs at once have each their own log', async () => {
+  test('ten runs at once have each their own log', async () => {
     const model = scriptedModel(({ outputSchema, messages }) => {
       const city = /city (\d+)/.exec(String(messages.at(-1)?.content))?.[1] ?? ''
       return outputSchema === null ? { text: city, delayMs: 3 } : { text: plan('weather', { city }), delayMs: 3 }
@@ -258,7 +258,7 @@ describe('the tool planner', () => {
     expect(capped.model.requests).toHaveLength(3)
   })
 
-  test('80: a round of several tools: at the same time, as many as allowed, each under a purpose of its own', async () => {
+  test('a round of several tools: at the same time, as many as allowed, each under a purpose of its own', async () => {
     let running = 0
     const seen: { readonly most: number[]; readonly cities: string[] } = { most: [], cities: [] }
     const slow = tool({
@@ -298,7 +298,7 @@ describe('the tool planner', () => {
     expect(tasks.map(({ id }) => localStore(runtime).edgesTo(id).length)).toEqual([1, 1, 1, 1, 1])
   })
 
-  test('80: without a limit all run at once; more commands than allowed are told and left out', async () => {
+  test('without a limit all run at once; more commands than allowed are told and left out', async () => {
     const meeting = makeGate()
     let there = 0
     const wait = tool({
@@ -324,7 +324,7 @@ describe('the tool planner', () => {
     expect(warned).toEqual(['The plan for tools was left out: of 5 commands only 3 may be carried out at once.'])
   })
 
-  test('80: all rounds together take no longer than they may: it answers with what it has', async () => {
+  test('all rounds together take no longer than they may: it answers with what it has', async () => {
     const stuck = tool({
       description: '',
       input: { type: 'object' },
@@ -342,7 +342,7 @@ describe('the tool planner', () => {
     expect(outcome.extra['tool_logs']).toMatchObject([{ tool_name: 'stuck', success: false }])
   })
 
-  test('81: a planner and an executor of one’s own', async () => {
+  test('a planner and an executor of one’s own', async () => {
     const rounds: unknown[] = []
     const executed: unknown[] = []
     const { agent: helper, model } = who(['It is sunny.'], {
@@ -378,7 +378,7 @@ describe('the tool planner', () => {
     ])
   })
 
-  test('81: plan only: the commands are the answer, and nothing is called', async () => {
+  test('plan only: the commands are the answer, and nothing is called', async () => {
     const { agent: helper, model } = who([plan('weather')], { strategy: 'planner', planOnly: true })
     const outcome = await openRuntime().run(helper, 'Sky?').result
     const commands = [{ purpose: 'see the sky', tool_name: 'weather', tool_kwargs: { city: 'Graz' } }]
@@ -388,7 +388,7 @@ describe('the tool planner', () => {
     expect([calls, model.requests.length]).toEqual([[], 1])
   })
 
-  test('81: a planner that throws or says nonsense is not fatal; one that is none is refused', async () => {
+  test('a planner that throws or says nonsense is not fatal; one that is none is refused', async () => {
     for (const broken of [
       () => {
         throw new Error('no idea')
@@ -409,27 +409,24 @@ describe('the tool planner', () => {
     ['native', undefined, 2],
     ['auto', undefined, 2],
     ['auto', false, 2],
-  ] as const)(
-    '82: %s, of a model whose nativeTools is %s: the same events',
-    async (strategy, nativeTools, requests) => {
-      const isPlanned = nativeTools === false
-      const first = isPlanned ? plan('weather') : { calls: [{ name: 'weather', input: { city: 'Graz' } }] }
-      const model = scriptedModel([first, 'Grey.'])
-      const helper = agent({
-        name: 'who',
-        instructions: '',
-        model: Object.assign(model, nativeTools === undefined ? {} : { nativeTools }),
-        tools: { weather },
-      }).use(planner({ strategy }))
-      const run = openRuntime().run(helper, 'Graz?')
-      const events = await eventsOf(run)
+  ] as const)('%s, of a model whose nativeTools is %s: the same events', async (strategy, nativeTools, requests) => {
+    const isPlanned = nativeTools === false
+    const first = isPlanned ? plan('weather') : { calls: [{ name: 'weather', input: { city: 'Graz' } }] }
+    const model = scriptedModel([first, 'Grey.'])
+    const helper = agent({
+      name: 'who',
+      instructions: '',
+      model: Object.assign(model, nativeTools === undefined ? {} : { nativeTools }),
+      tools: { weather },
+    }).use(planner({ strategy }))
+    const run = openRuntime().run(helper, 'Graz?')
+    const events = await eventsOf(run)
 
-      expect((await run.result).extra['tool_logs']).toMatchObject([{ tool_name: 'weather', result: { sky: 'grey' } }])
-      expect(toolEvents(events)).toMatchObject([{ name: 'tool', tool_name: 'weather' }])
-      expect(model.requests).toHaveLength(requests)
-      expect(model.requests[0]?.tools.length).toBe(isPlanned ? 0 : 1)
-    },
-  )
+    expect((await run.result).extra['tool_logs']).toMatchObject([{ tool_name: 'weather', result: { sky: 'grey' } }])
+    expect(toolEvents(events)).toMatchObject([{ name: 'tool', tool_name: 'weather' }])
+    expect(model.requests).toHaveLength(requests)
+    expect(model.requests[0]?.tools.length).toBe(isPlanned ? 0 : 1)
+  })
 
   test('a subagent may be planned like a tool; an agent without tools plans nothing', async () => {
     const child = agent({
@@ -450,7 +447,7 @@ describe('the tool planner', () => {
     expect((await openRuntime().run(alone.agent, 'Hi').result).modelCalls).toBe(1)
   })
 
-  test('the answer is still what the agent must answer with; the plan is no answer', async () => {
+  test('the answer is still what the agent must answer with; the plan is not an answer', async () => {
     const model = scriptedModel([plan('weather'), '{"sky":"grey"}'])
     const typed = agent({
       name: 'typed',

@@ -15,7 +15,7 @@ describe('what could never work is refused where it is said', () => {
       () => Object.fromEntries([['then', () => 1]]),
       /"then": an agent is no promise/,
     ],
-    ['a method that is none', () => ({ size: 1 }), /its method "size" is no function/],
+    ['a method that is none', () => ({ size: 1 }), /its method "size" is not a function/],
     ['no methods at all', () => null, /methods\(agent\) gives an object of functions/],
   ])('%s', (_name, methods, message) => {
     expect(() => who().use({ name: 'odd', methods: methods as never })).toThrow(message)

@@ -133,7 +133,7 @@ describe('the fields of a run', () => {
     await expect(other.field('reply', { timeoutMs: Number.NaN })).rejects.toMatchObject({ code: 'definition' })
   })
 
-  test('text beside tool calls is no answer', async () => {
+  test('text beside tool calls is not an answer', async () => {
     const model = scriptedModel([
       { text: '{"thinking":"let me look"', calls: [{ name: 'nothing', input: {} }] },
       letters(PLAN),

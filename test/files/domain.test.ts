@@ -11,7 +11,7 @@ import { domains, EVERYTHING } from './support/domains.ts'
 const ALL = { use: ['file.*:/workspace/**'] }
 
 describe.each(domains)('files, %s', (_name, make) => {
-  describe('64: paths', () => {
+  describe('paths', () => {
     test.each([
       '/workspace/a',
       '/workspace/a b',
@@ -67,7 +67,7 @@ describe.each(domains)('files, %s', (_name, make) => {
     })
   })
 
-  test('65: what may be done is the union of the rules, and each operation can be denied by itself', async () => {
+  test('what may be done is the union of the rules, and each operation can be denied by itself', async () => {
     const domain = make()
     await domain.open(ALL).write('/workspace/a', 'x')
     const calls: Readonly<Record<string, (files: Files) => Promise<unknown>>> = {
@@ -105,7 +105,7 @@ describe.each(domains)('files, %s', (_name, make) => {
     )
   })
 
-  test('66: a rule ends where a segment ends', async () => {
+  test('a rule ends where a segment ends', async () => {
     const domain = make()
     for (const path of ['/workspace/a', '/workspace/ab/c', '/workspace/b/c', '/workspace/bc']) {
       await domain.open(ALL).write(path, 'x')
@@ -119,7 +119,7 @@ describe.each(domains)('files, %s', (_name, make) => {
     }
   })
 
-  test('67: a listing names nothing that may not be listed', async () => {
+  test('a listing names nothing that may not be listed', async () => {
     const domain = make()
     for (const name of ['open.txt', 'secret.txt', 'secrets/key']) await domain.open(ALL).write(`/workspace/${name}`, '')
     const files = domain.open({ use: ['file.*:/workspace/**'], deny: ['file.list:/workspace/secret*/**'] })
@@ -133,7 +133,7 @@ describe.each(domains)('files, %s', (_name, make) => {
     expect((await files.list('/')).entries.map(({ path }) => path)).toEqual(['/workspace'])
   })
 
-  test('67: a denial is the same whether the file is there or not', async () => {
+  test('a denial is the same whether the file is there or not', async () => {
     const domain = make()
     await domain.open(ALL).write('/workspace/there', 'x')
     const files = domain.open({ use: [] })
@@ -142,7 +142,7 @@ describe.each(domains)('files, %s', (_name, make) => {
     expect(await words('/workspace/there')).toBe(await words('/workspace/absent'))
   })
 
-  test('69: a rule for a directory further down lists and reads that and nothing else', async () => {
+  test('a rule for a directory further down lists and reads that and nothing else', async () => {
     const domain = make()
     for (const path of ['/workspace/a/b/c.txt', '/workspace/a/d.txt']) await domain.open(ALL).write(path, 'x')
     const files = domain.open({ use: ['file.*:/workspace/a/b/**'] })
@@ -155,7 +155,7 @@ describe.each(domains)('files, %s', (_name, make) => {
     expect(await failure(files.readText('/workspace/a/d.txt'))).toBeInstanceOf(DeniedError)
   })
 
-  test('70: the policy of the areas overrides every grant, and can be changed', async () => {
+  test('the policy of the areas overrides every grant, and can be changed', async () => {
     const strict = make().open(EVERYTHING)
     const loose = make({ allowWriteUserinput: true, allowDeleteInternal: true }).open(EVERYTHING)
 
@@ -170,7 +170,7 @@ describe.each(domains)('files, %s', (_name, make) => {
     await loose.delete('/internal/a')
   })
 
-  test('70: outside of the areas there is nothing, whatever is granted', async () => {
+  test('outside of the areas there is nothing, whatever is granted', async () => {
     const files = make().open({ use: ['file.*:**'] })
 
     for (const path of ['/etc/passwd', '/workspaces/a', '/Workspace/a', '/a']) {
@@ -180,7 +180,7 @@ describe.each(domains)('files, %s', (_name, make) => {
     }
   })
 
-  test('71: wrong arguments are typed errors, after the path and the grant and before the file', async () => {
+  test('wrong arguments are typed errors, after the path and the grant and before the file', async () => {
     const files = make().open(ALL)
     await files.write('/workspace/a', 'x')
     const wrong: readonly (readonly [string, Promise<unknown>])[] = [
@@ -205,7 +205,7 @@ describe.each(domains)('files, %s', (_name, make) => {
     expect(await failure(files.readText('/etc/passwd', { from: -1 }))).toBeInstanceOf(DeniedError)
   })
 
-  test('71: a file that is there is not overwritten when it must not be', async () => {
+  test('a file that is there is not overwritten when it must not be', async () => {
     const files = make().open(ALL)
 
     await files.write('/workspace/a', 'first', { overwrite: false })
@@ -220,7 +220,7 @@ describe.each(domains)('files, %s', (_name, make) => {
     expect(both.filter(({ status }) => status === 'fulfilled')).toHaveLength(1)
   })
 
-  test('72: matches of a regular expression, apart or overlapping', async () => {
+  test('matches of a regular expression, apart or overlapping', async () => {
     const files = make().open(ALL)
     await files.write('/workspace/a', 'aaaa\nb1\nb2')
 
@@ -230,7 +230,7 @@ describe.each(domains)('files, %s', (_name, make) => {
     expect(await files.match('/workspace/a', /x*/g, { overlap: 5 })).toHaveLength(11)
   })
 
-  test('73: what may be done where, a line for each place', () => {
+  test('what may be done where, a line for each place', () => {
     const domain = make()
     const use = [
       'file.list:/workspace/**',
@@ -253,7 +253,7 @@ describe.each(domains)('files, %s', (_name, make) => {
     expect(domain.open({ use: [] }).describe()).toBe('')
   })
 
-  test('75: slices of a text', async () => {
+  test('slices of a text', async () => {
     const files = make().open(ALL)
     await files.write('/workspace/a', 'one\r\ntwo\nthree\n')
 
@@ -264,7 +264,7 @@ describe.each(domains)('files, %s', (_name, make) => {
     expect(Buffer.from(await files.readBytes('/workspace/a', { offset: 5, length: 3 })).toString()).toBe('two')
   })
 
-  describe('76: edits', () => {
+  describe('edits', () => {
     const text = 'alpha beta beta\n'
     test.each([
       ['absent', [{ oldText: 'gamma', newText: 'x' }], 'edit 1 of /workspace/a has 0 matches'],
@@ -353,7 +353,7 @@ describe.each(domains)('files, %s', (_name, make) => {
     })
   })
 
-  test('77: the directories one may look into are those of the rules, and /internal/ only by name', () => {
+  test('the directories one may look into are those of the rules, and /internal/ only by name', () => {
     const domain = make()
     const allowed = (...use: string[]) => domain.open({ use }).allowedDirectories()
 
@@ -417,7 +417,7 @@ test.each([
       return diskFiles({ workspace })
     },
   ],
-])('67: a listing has 10,000 entries at most, and says that it was cut: %s', async (_, make) => {
+])('a listing has 10,000 entries at most, and says that it was cut: %s', async (_, make) => {
   const names = Array.from({ length: 10_001 }, (_entry, at) => `${at}`)
   const files = make(names).open(ALL)
 

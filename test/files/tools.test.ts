@@ -48,7 +48,7 @@ describe.each(domains)('the file tools, %s', (_name, make) => {
     return domain
   }
 
-  test('74: reading, with and without numbers and header', async () => {
+  test('reading, with and without numbers and header', async () => {
     const files = await filled()
     const read = (options: object) => resultOf(files, 'read_text_file', { path: '/workspace/b.txt', ...options })
 
@@ -62,7 +62,7 @@ describe.each(domains)('the file tools, %s', (_name, make) => {
     )
   })
 
-  test('75: a slice keeps the numbers of its lines', async () => {
+  test('a slice keeps the numbers of its lines', async () => {
     const files = await filled()
 
     expect(await resultOf(files, 'read_text_file', { path: '/workspace/b.txt', start_line: 2, read_lines: 1 })).toBe(
@@ -70,7 +70,7 @@ describe.each(domains)('the file tools, %s', (_name, make) => {
     )
   })
 
-  test('74: listings and sizes', async () => {
+  test('listings and sizes', async () => {
     const files = await filled()
 
     expect(await resultOf(files, 'list_directory', { path: '/workspace/' })).toBe(
@@ -87,7 +87,7 @@ describe.each(domains)('the file tools, %s', (_name, make) => {
     expect(await resultOf(files, 'list_directory', { path: '/' })).toBe('[DIR] userinput/\n[DIR] workspace/')
   })
 
-  test('74: searching by a part of the path or by a pattern', async () => {
+  test('searching by a part of the path or by a pattern', async () => {
     const files = await filled()
     const search = (input: object) => resultOf(files, 'search_files', { path: '/workspace', ...input })
 
@@ -98,7 +98,7 @@ describe.each(domains)('the file tools, %s', (_name, make) => {
     expect(await search({ pattern: 'nothing' })).toBe('<empty>')
   })
 
-  test('74: several files at once, and a failure in its place', async () => {
+  test('several files at once, and a failure in its place', async () => {
     const files = await filled()
     const paths = ['/workspace/a.md', '/workspace/absent', '/internal/x', '/workspace/../x']
 
@@ -112,7 +112,7 @@ describe.each(domains)('the file tools, %s', (_name, make) => {
     )
   })
 
-  test('74: writing, editing, looking and deleting', async () => {
+  test('writing, editing, looking and deleting', async () => {
     const files = await filled()
     const path = '/workspace/new/a.txt'
 

@@ -5,7 +5,7 @@ import type { OutcomeRecord } from '../../src/core/graph/outcome.ts'
 import type { Link, Node, Turn } from '../../src/core/graph/rows.ts'
 import { FINDING_TYPES, FINDINGS } from '../../src/core/store/archive.ts'
 import { edgeMark } from '../../src/core/store/commit-chain.ts'
-import { connect } from '../../src/stores/sqlite/driver.ts'
+import { connectTo } from '../../src/stores/sqlite/driver.ts'
 import { next, Planted, type Tree } from '../support/planted.ts'
 
 /** Puts one defect in, and says of what id it is. */
@@ -349,7 +349,7 @@ function treeNumber(world: Planted): number {
 }
 
 function numberOf({ file }: Planted, id: string): number {
-  const db = connect(file ?? '')
+  const db = connectTo(file ?? '')
   try {
     return Number(db.first("SELECT n FROM keys WHERE id = ? AND slot IN ('c', 'n')", [id])?.[0])
   } finally {

@@ -8,7 +8,7 @@ import { fakeClock, scriptedModel } from 'legate/testing'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import type { LocalStore } from '../../src/core/store/store.ts'
 import { CODE, sourceMark, type ToolSource } from '../../src/core/tool/source.ts'
-import { connect } from '../../src/stores/sqlite/driver.ts'
+import { connectTo } from '../../src/stores/sqlite/driver.ts'
 import { localStore, withReads } from '../support/rows.ts'
 import { tempFolder } from '../support/temp-folder.ts'
 
@@ -369,7 +369,7 @@ test('a tree that cannot be read does not keep the others from being deleted', a
   const { conversationId, runId } = await runtime.run(host, 'hello').result
   for (let n = 0; n < 2; n++) await runtime.run(host, 'hello').result
   const [node] = localStore(runtime).nodesOf(runId)
-  const db = connect(path.join(folder, 'rows.db'))
+  const db = connectTo(path.join(folder, 'rows.db'))
   db.run("UPDATE rows SET data = '{' WHERE n = (SELECT n FROM keys WHERE id = ? AND slot = 'n')", [node?.id ?? ''])
   db.close()
 
@@ -523,7 +523,7 @@ async function linesOf(runtime: Runtime, rootId: string): Promise<string[]> {
 }
 
 function pageCount(file: string): number {
-  const db = connect(file, 'read')
+  const db = connectTo(file, 'read')
   const [count] = db.first('PRAGMA page_count') ?? []
   db.close()
   return Number(count)

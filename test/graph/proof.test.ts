@@ -10,7 +10,7 @@ import type { WholeTree } from '../../src/core/store/archive.ts'
 import { follows, markOf } from '../../src/core/store/codec/tree-text.ts'
 import { type ChainRecord, chainHash, edgeMark } from '../../src/core/store/commit-chain.ts'
 import type { LocalStore } from '../../src/core/store/store.ts'
-import { type Connection, connect } from '../../src/stores/sqlite/driver.ts'
+import { type Connection, connectTo } from '../../src/stores/sqlite/driver.ts'
 import { localStore } from '../support/rows.ts'
 import { tempFolder } from '../support/temp-folder.ts'
 import { leaveUnaudited } from '../support/unaudited.ts'
@@ -62,7 +62,7 @@ describe('a later change of a stored record is found', () => {
     const file = path.join(folder, 'rows.db')
     const runtime = runtimeOn(sqliteStore(file))
     await largeTree(runtime, 12)
-    const db = connect(file)
+    const db = connectTo(file)
     const unfound: string[] = []
     const clean = await runtime.audit({ verify: true })
     expect(clean).toMatchObject({ findings: [], verified: { rows: expect.any(Number), commits: expect.any(Number) } })
@@ -89,7 +89,7 @@ describe('a later change of a stored record is found', () => {
     const runtime = runtimeOn(sqliteStore(file))
     await largeTree(runtime, 2)
     await runtime.close()
-    const db = connect(file)
+    const db = connectTo(file)
     const [n = 0] = db.first(`SELECT n FROM rows WHERE data LIKE '{"edges":%"s"]%'`) ?? []
     db.run(`UPDATE rows SET data = replace(data, '"s"]', '"r"]') WHERE n = ?`, [n])
     db.close()
@@ -106,7 +106,7 @@ describe('a later change of a stored record is found', () => {
     leaveUnaudited(localStore(runtime))
     const rootId = await largeTree(runtime, 10)
     const talk = { conversationId: rootId }
-    const db = connect(file)
+    const db = connectTo(file)
     const [old] = db.first("SELECT data FROM rows WHERE data ->> '$.conversation' = ?", [rootId]) ?? []
     await runtime.run(host, 'again', talk).result
     const typesAfter = async (sql: string, values: (string | number)[]) => {

@@ -210,7 +210,7 @@ describe('a stream', () => {
     await expect(heard(refused.made)).rejects.toMatchObject({ isRetryable: false, message: /No/ })
   })
 
-  test('that ends without a finish is no answer: the run fails after its tries', async () => {
+  test('that ends without a finish is not an answer: the run fails after its tries', async () => {
     const { made, calls } = model('v3', [{ type: 'text-delta', id: 't', delta: 'Half an ans' }])
     const { fakeClock } = await import('legate/testing')
     const { createRuntime } = await import('legate')
@@ -435,7 +435,7 @@ describe('an output schema', () => {
   })
 })
 
-describe('what is no model of the AI SDK', () => {
+describe('what is not a model of the AI SDK', () => {
   test('is refused with what to give', () => {
     expect(() => fromAiSdk({} as AiSdkModel)).toThrow(DefinitionError)
     expect(() => fromAiSdk(null as never)).toThrow(/fromAiSdk\(openai/)

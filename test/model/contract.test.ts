@@ -417,7 +417,7 @@ describe.each(clients)('$name', (client) => {
     test.each<[string, (events: number) => Fault]>([
       ['a connection that breaks in the middle', (count) => ({ dropAfter: count })],
       ['a stream that ends in the middle, properly', (count) => ({ endAfter: count })],
-      ['an event that is no JSON', (count) => ({ garbleAt: count })],
+      ['an event that is not JSON', (count) => ({ garbleAt: count })],
     ])('%s', async (_name, fault) => {
       say()
       wire.spoil(fault(client.name === 'openai' ? 7 : 5))

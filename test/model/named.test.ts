@@ -318,7 +318,7 @@ describe('a wrong config file is told with its path', () => {
     ['no JSON', '{ "aliases": ', /Not valid JSON/],
     ['no object', [], /it must be an object/],
     ['an unknown key', { alias: {} }, /it has no "alias"\. It has model, aliases, providers, prices/],
-    ['an alias that is no text', { aliases: { fast: 5 } }, /aliases\.fast must be a text/],
+    ['an alias that is not a text', { aliases: { fast: 5 } }, /aliases\.fast must be a text/],
     ['a key in it', { providers: { openai: { key: 'sk-secret' } } }, /providers\.openai holds a key.*keyEnv/],
     ['a url that is none', { providers: { work: { url: 'here' } } }, /providers\.work\.url is no URL/],
     [
@@ -327,7 +327,11 @@ describe('a wrong config file is told with its path', () => {
       /work\.url holds a user or password/,
     ],
     ['an api that is none', { providers: { work: { api: 'soap' } } }, /providers\.work\.api is one of openai/],
-    ['a price that is no number', { prices: { 'a/b': { input: 'free', output: 1 } } }, /prices\.a\/b\.input must be/],
+    [
+      'a price that is not a number',
+      { prices: { 'a/b': { input: 'free', output: 1 } } },
+      /prices\.a\/b\.input must be/,
+    ],
     ['half a price', { prices: { 'a/b': { input: 1 } } }, /needs both input and output/],
   ])('%s', async (_name, config, message) => {
     configure(config)

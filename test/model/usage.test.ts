@@ -29,7 +29,7 @@ describe.each(lasting)('what a model says it used, on %s', (_, create) => {
     ['is null', null, 'null'],
     ['is a text', 'many', '"many"'],
     ['is below nothing', { ...NONE, inputTokens: -5 }, 'inputTokens -5'],
-    ['is no number', { ...NONE, outputTokens: Number.NaN }, 'outputTokens NaN'],
+    ['is not a number', { ...NONE, outputTokens: Number.NaN }, 'outputTokens NaN'],
     ['has no end', { ...NONE, outputTokens: Number.POSITIVE_INFINITY }, 'outputTokens Infinity'],
     ['is in words', { ...NONE, inputTokens: '12' }, 'inputTokens "12"'],
     ['is half a token', { ...NONE, cacheReadTokens: 0.5 }, 'cacheReadTokens 0.5'],
@@ -53,7 +53,7 @@ describe.each(lasting)('what a model says it used, on %s', (_, create) => {
     ['is left out', undefined],
     ['is below nothing', { ...NONE, inputTokens: -1_000_000 }],
     ['is half a token', { ...NONE, outputTokens: 0.5 }],
-    ['is no number', { ...NONE, outputTokens: Number.NaN }],
+    ['is not a number', { ...NONE, outputTokens: Number.NaN }],
   ])('and %s counts as what was held back for the call where there is a budget', async (_name, usage) => {
     const { runtime } = world.start()
     const clerk = agent({ name: 'clerk', instructions: '', model: saying(usage), budget: { tokens: 10_000 } })

@@ -219,7 +219,7 @@ $\${slot}: \${value}
     ['a: *x\n', 1, /nothing before it is named &x/],
     ['a: &x [*x]\n', 1, /inside of what it stands for/],
     ['? [a]\n: 1\n', 1, /a key is a text/],
-    ['a: .inf\n', 1, /no number to keep/],
+    ['a: .inf\n', 1, /is not a number that can be kept/],
     ['- a\n- b\n', 1, /a prompt file is a mapping/],
     ['\n\n', 1, /a prompt file is a mapping/],
   ])('the YAML %j is refused at its place', async (text, line, message) => {

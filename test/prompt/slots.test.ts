@@ -155,7 +155,7 @@ describe('what is said twice in one layer', () => {
       { name: 'a', desc: 'new', kwargs: {} },
       { name: 'b', desc: '', kwargs: {} },
     ])
-    expect(() => prompt().tools('a')).toThrow(/tools\[0\] is no object/)
+    expect(() => prompt().tools('a')).toThrow(/tools\[0\] is not an object/)
     expect(() => prompt().tools({ desc: 'x' })).toThrow(/tools\[0\] needs a name/)
     expect(() => prompt().tools({ name: 'a', parameters: {} })).toThrow(/tools\[0\] has no "parameters"/)
     expect(() => prompt().tools({ name: 'a', kwargs: ['str'] })).toThrow(/tools\[0\]\.kwargs is an object of fields/)

@@ -202,10 +202,10 @@ describe('front matter', () => {
     expect([agent.name, agent.instructions]).toEqual(['a', 'Body\r\nmore'])
   })
 
-  test('a file without it, or without name and description, is no agent file', async () => {
+  test('a file without it, or without name and description, is not an agent file', async () => {
     for (const text of ['# Readme\n', '---\nname: a\n', markdown('title: notes'), markdown('description: only'), '']) {
       expect((await refusalOf(agentIn('.claude/agents/a.md', text))).problem).toBe(
-        'this is no agent file: it has no name or no description',
+        'this is not an agent file: it has no name or no description',
       )
     }
   })
@@ -948,11 +948,11 @@ budget = { modelCalls = 5, usd = 1 }
     expect(notices[1]?.message).toContain('none may be started')
   })
 
-  test.each(['input', 'output'])('`%s` that is no JSON Schema refuses the file with its line', async (key) => {
+  test.each(['input', 'output'])('`%s` that is not JSON Schema refuses the file with its line', async (key) => {
     const text = markdown(`${named}\n${key}: { type: objct }`)
 
     expect(await refusalOf(agentIn('.legate/agents/a.md', text))).toMatchObject({
-      problem: expect.stringContaining(`\`${key}\` is no JSON Schema that can be used`),
+      problem: expect.stringContaining(`\`${key}\` is not JSON Schema that can be used`),
       line: 4,
     })
   })

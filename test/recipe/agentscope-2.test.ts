@@ -15,7 +15,7 @@ import { folderWith, refusalOf } from './support/folder.ts'
 
 // Agent files of AgentScope-Java 2, `workspace/subagents/*.md`. The facts are from agentscope-ai/agentscope-java:
 // `AgentSpecLoader` (the fields, `steps` before `maxIters` and 10 without both, the name is that of the file, an unknown
-// `workspace.mode` is `isolated`, a `workspace` that is no map means nothing), `HarnessAgentBuilderSupport` (`skills` lists all
+// `workspace.mode` is `isolated`, a `workspace` that is not a map means nothing), `HarnessAgentBuilderSupport` (`skills` lists all
 // that it may use) and `docs/v2/en/docs/harness/subagent.md`. The texts here are ours; `FOUND` has the fields of files that people have.
 
 const runtime = createRuntime({ model: scriptedModel([]) })

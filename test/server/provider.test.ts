@@ -226,7 +226,7 @@ describe('a program that says who asks', () => {
     ['nothing', () => undefined],
     ['an unknown scope', () => ({ id: 'ann', scopes: ['all'] })],
     ['no id', () => ({ scopes: [] })],
-    ['an id that is no text', () => ({ id: 7, scopes: [] })],
+    ['an id that is not a text', () => ({ id: 7, scopes: [] })],
     [
       'an error',
       () => {

@@ -9,7 +9,7 @@ import type { TreeReader } from '../../src/core/graph/reader.ts'
 import type { Id } from '../../src/core/graph/rows.ts'
 import { createRuntime, type Runtime } from '../../src/core/runtime/runtime.ts'
 import type { LocalStore, Store, StoreChange } from '../../src/core/store/store.ts'
-import { AnswerLost, type Hint, type Transport } from '../../src/stores/postgres/replica/transport.ts'
+import { AnswerLost, type Transport, type TreeNotice } from '../../src/stores/postgres/replica/transport.ts'
 import { Trees } from '../../src/stores/postgres/replica/trees.ts'
 import { SCANS } from '../support/remote.ts'
 import { AGENTS } from './agents.ts'
@@ -135,7 +135,7 @@ export class SimProcess implements Owner {
     })
   }
 
-  /** Hints may be lost: it also asks each second whether others have written. */
+  /** Watch may be lost: it also asks each second whether others have written. */
   private poll(seen: number): void {
     const { world, server } = this.stage
     world.at(world.now + POLL_MS, this, () => {
@@ -242,7 +242,7 @@ export class SimProcess implements Owner {
       newer: (rootId, since) => this.read(() => server.newer(rootId, since)),
       find: (rootId, wanted) => this.read(() => server.find(rootId, wanted)),
       bodies: (rootId, hashes) => this.read(() => server.bodies(rootId, hashes)),
-      listen: (_heard: (hint: Hint) => void) => () => undefined,
+      listen: (_heard: (notice: TreeNotice) => void) => () => undefined,
     }
   }
 

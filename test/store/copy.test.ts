@@ -4,7 +4,7 @@ import { jsonStore } from 'legate/store/json'
 import { sqliteStore } from 'legate/store/sqlite'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import type { Store } from '../../src/core/store/store.ts'
-import { connect } from '../../src/stores/sqlite/driver.ts'
+import { connectTo } from '../../src/stores/sqlite/driver.ts'
 import { copyLaws, lead, open } from '../support/copy-laws.ts'
 import { tempFolder } from '../support/temp-folder.ts'
 import { leaveUnaudited } from '../support/unaudited.ts'
@@ -21,7 +21,7 @@ test('a tree that somebody changed from outside is not copied, and named; all ot
   const { conversationId } = await first.run(lead, 'only here').result
   await first.run(lead, 'b').result
   await first.close()
-  const db = connect(path.join(folder, 'runs.db'))
+  const db = connectTo(path.join(folder, 'runs.db'))
   db.exec("UPDATE rows SET data = replace(data, 'only here', 'only hers') WHERE data LIKE '%only here%'")
   db.close()
   const source = open(sqlite, folder)

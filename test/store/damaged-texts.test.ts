@@ -3,7 +3,7 @@ import { agent, createRuntime } from 'legate'
 import type { Part } from 'legate/models'
 import { scriptedModel } from 'legate/testing'
 import { expect, test } from 'vitest'
-import { connect } from '../../src/stores/sqlite/driver.ts'
+import { connectTo } from '../../src/stores/sqlite/driver.ts'
 import { sqliteStore } from '../../src/stores/sqlite/index.ts'
 import { callsThenSays, simpleTool } from '../support/agents.ts'
 import { makeGate } from '../support/gate.ts'
@@ -34,7 +34,7 @@ test.each([
   }
   const run = openRuntime({ store: sqliteStore(file) }).run(agent({ name: 'host', instructions: '', model }), 'go')
   await spoken.opened
-  const db = connect(file)
+  const db = connectTo(file)
   const count = () => Number(db.all('SELECT count(*) FROM blocks')[0]?.[0])
   await expect.poll(count).toBeGreaterThan(0)
   db.run('UPDATE blocks SET data = ?', [damage])
@@ -64,7 +64,7 @@ test.each([
   const first = openRuntime({ store: sqliteStore(file) })
   const { conversationId, runId } = await first.run(who, 'Say MARK.').result
   await first.close()
-  const db = connect(file)
+  const db = connectTo(file)
   db.exec(damage)
   db.close()
 
@@ -116,7 +116,7 @@ test.each([
   await first.forget((await first.run(who, 'Forget this.').result).conversationId)
   const { conversationId, runId } = await first.run(who, 'Say it.').result
   await first.close()
-  const db = connect(file)
+  const db = connectTo(file)
   db.exec(damage)
   db.close()
 

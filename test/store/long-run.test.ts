@@ -3,7 +3,7 @@ import path from 'node:path'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import type { Logger } from '../../src/doors/hooks.ts'
 import { agent, createRuntime, isLegateError, type Runtime, tool } from '../../src/index.ts'
-import { type Connection, connect } from '../../src/stores/sqlite/driver.ts'
+import { type Connection, connectTo } from '../../src/stores/sqlite/driver.ts'
 import { sqliteStore } from '../../src/stores/sqlite/index.ts'
 import { scriptedModel } from '../../src/testing/index.ts'
 import { localStore } from '../support/rows.ts'
@@ -56,7 +56,7 @@ beforeEach(() => {
 })
 
 function inFile<T>(use: (db: Connection) => T): T {
-  const db = connect(file)
+  const db = connectTo(file)
   try {
     return use(db)
   } finally {

@@ -2,7 +2,7 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import type { LocalStore } from '../../src/core/store/store.ts'
 import { agent, createRuntime, type Runtime, tool } from '../../src/index.ts'
-import { connect } from '../../src/stores/sqlite/driver.ts'
+import { connectTo } from '../../src/stores/sqlite/driver.ts'
 import { sqliteStore } from '../../src/stores/sqlite/index.ts'
 import { scriptedModel } from '../../src/testing/index.ts'
 import { tempFolder } from '../support/temp-folder.ts'
@@ -92,7 +92,7 @@ test('the whole file is compared with its record at one moment, while other work
 })
 
 test('a key that was added, a key that leads nowhere and a text that was changed are found in a walk through the file', async () => {
-  const other = connect(path)
+  const other = connectTo(path)
   other.exec(`INSERT INTO keys SELECT 'added', 'n', n FROM keys WHERE slot = 'c' LIMIT 1`)
   other.exec(`INSERT INTO keys VALUES ('astray', 'n', 999999999999)`)
   other.exec(`INSERT INTO bodies (hash, text) VALUES ('${'0'.repeat(64)}', x'61')`)
@@ -131,7 +131,7 @@ test('a store with many open runs is taken up some at a time, and other work goe
 
 test('whoever asks for the open turns of one tree reads no others', async () => {
   const [first] = store.openTurns(1)
-  const other = connect(path)
+  const other = connectTo(path)
   other.exec(`UPDATE rows SET data = json_set(data, '$.version', 99) WHERE data ->> '$.turn' <> '${first?.id}'`)
   other.close()
   await runtime.close()

@@ -4,7 +4,7 @@ import { sqliteStore } from 'legate/store/sqlite'
 import { scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
 import { emptyCommit } from '../../src/core/graph/commit.ts'
-import { connect } from '../../src/stores/sqlite/driver.ts'
+import { connectTo } from '../../src/stores/sqlite/driver.ts'
 import { commitOf, conversationRow, nodeRow, placeIn, turnRow } from '../../src/testing/conformance/store-rows.ts'
 import { lasting } from '../support/stores.ts'
 import { tempFolder } from '../support/temp-folder.ts'
@@ -106,7 +106,7 @@ async function flooded(count: number) {
 test('a SQLite file whose runnable nodes wait in one queue for all owners is taken over', async () => {
   const { file, store } = await flooded(3)
   await store.close()
-  const db = connect(file)
+  const db = connectTo(file)
   db.exec("UPDATE rows SET queue = 'r' WHERE queue > 'r' AND queue < 's'; PRAGMA user_version = 10")
   db.close()
 
@@ -120,7 +120,7 @@ test('an audit finds a runnable node that waits in the queue of another owner', 
   const { file, store } = await flooded(3)
   await store.close()
   for (const queue of ["'r'", "'rbo'"]) {
-    const db = connect(file)
+    const db = connectTo(file)
     db.exec(`UPDATE rows SET queue = ${queue} WHERE data ->> '$.node' = 'a-1'`)
     db.close()
     const again = sqliteStore(file)

@@ -1,7 +1,7 @@
 import { copyFileSync, renameSync, rmSync } from 'node:fs'
 import path from 'node:path'
 import { beforeEach, describe } from 'vitest'
-import { connect } from '../../src/stores/sqlite/driver.ts'
+import { connectTo } from '../../src/stores/sqlite/driver.ts'
 import { testLost } from '../support/lost-store.ts'
 import { skipUnlessBuilt } from '../support/program.ts'
 
@@ -14,7 +14,7 @@ describe('a file of SQLite', () => {
     return {
       name,
       backUp: async () => {
-        const db = connect(name)
+        const db = connectTo(name)
         db.exec(`VACUUM INTO '${backup}'`)
         db.close()
       },

@@ -2,7 +2,7 @@ import { chmodSync, chownSync, copyFileSync, mkdirSync, readFileSync, renameSync
 import { dirname, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { beforeEach, expect, test } from 'vitest'
-import { connect } from '../../src/stores/sqlite/driver.ts'
+import { connectTo } from '../../src/stores/sqlite/driver.ts'
 import { sqliteStore } from '../../src/stores/sqlite/index.ts'
 import { nodeRow, placeIn, treeCommit } from '../../src/testing/conformance/store-rows.ts'
 import { StorePrograms, smallDisk } from '../support/store-programs.ts'
@@ -62,7 +62,7 @@ test('a read-only file in a read-only folder can be read; where its log would be
   await store.close()
   // A file that says it has a log, and no log: so others leave it behind when they close.
   copyFileSync(path, open)
-  const db = connect(open)
+  const db = connectTo(open)
   db.exec('PRAGMA journal_mode = WAL')
   copyFileSync(open, `${open}.copy`)
   db.close()

@@ -2,7 +2,7 @@ import { join } from 'node:path'
 import { sqliteStore } from 'legate/store/sqlite'
 import { beforeEach, expect, test } from 'vitest'
 import type { LocalStore } from '../../src/core/store/store.ts'
-import { connect } from '../../src/stores/sqlite/driver.ts'
+import { connectTo } from '../../src/stores/sqlite/driver.ts'
 import { treeCommit } from '../../src/testing/conformance/store-rows.ts'
 import { tempFolder } from '../support/temp-folder.ts'
 
@@ -17,7 +17,7 @@ beforeEach(() => {
 
 /** The trees that another process sees. */
 function seen(): string[] {
-  const other = connect(path, 'read')
+  const other = connectTo(path, 'read')
   try {
     return other.all('SELECT root_id FROM commits WHERE root_id IS NOT NULL').map(([id]) => String(id))
   } finally {
@@ -73,7 +73,7 @@ test('where the transaction cannot be stored, nothing of it is there, and the sa
 })
 
 test('while another process holds the lock they wait, and nothing else of this process does', async () => {
-  const other = connect(path)
+  const other = connectTo(path)
   other.exec('BEGIN IMMEDIATE')
   let ticks = 0
   const clock = setInterval(() => ticks++, 5)

@@ -6,7 +6,7 @@ import type { Logger } from '../../src/doors/hooks.ts'
 import { agent, createRuntime, isLegateError, type Run, type Runtime, tool } from '../../src/index.ts'
 import { jsonStore } from '../../src/stores/json/index.ts'
 import { readLine, toLine } from '../../src/stores/json/record.ts'
-import { type Connection, connect } from '../../src/stores/sqlite/driver.ts'
+import { type Connection, connectTo } from '../../src/stores/sqlite/driver.ts'
 import { sqliteStore } from '../../src/stores/sqlite/index.ts'
 import { scriptedModel } from '../../src/testing/index.ts'
 import { localStore } from '../support/rows.ts'
@@ -91,7 +91,7 @@ async function makeScene(runtime = openRuntime()): Promise<Scene> {
 }
 
 function attack(change: (db: Connection) => void): void {
-  const db = connect(file)
+  const db = connectTo(file)
   try {
     db.exec('PRAGMA busy_timeout = 5000')
     change(db)
@@ -349,7 +349,7 @@ test('a row that was put back with its writer to what an earlier commit wrote is
 })
 
 function readRows(conversationId: string) {
-  const db = connect(file)
+  const db = connectTo(file)
   try {
     const sql = `SELECT n, data, writer FROM rows WHERE data ->> '$.conversation' = ?`
     return db.all(sql, [conversationId])
@@ -369,7 +369,7 @@ test('a text that was changed is not given to anybody', async () => {
 })
 
 function readOne(sql: string): unknown {
-  const db = connect(file)
+  const db = connectTo(file)
   try {
     return db.first(sql)?.[0]
   } finally {

@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util'
-import { treeOf as shownTree } from '../../src/core/conversation/tree.ts'
+import { conversationTree as shownTree } from '../../src/core/conversation/tree.ts'
 import type { Commit } from '../../src/core/graph/commit.ts'
 import { toEvent } from '../../src/core/graph/event.ts'
 import type { Id } from '../../src/core/graph/rows.ts'

@@ -7,7 +7,7 @@ import { type Commit, emptyCommit } from '../../src/core/graph/commit.ts'
 import type { Conversation, Id, Link, Node, Turn } from '../../src/core/graph/rows.ts'
 import { memoryStore } from '../../src/core/store/memory/index.ts'
 import type { LocalStore } from '../../src/core/store/store.ts'
-import { connect } from '../../src/stores/sqlite/driver.ts'
+import { connectTo } from '../../src/stores/sqlite/driver.ts'
 import { sqliteStore } from '../../src/stores/sqlite/index.ts'
 
 import { Graph } from './graph.ts'
@@ -72,7 +72,7 @@ export class Planted {
 
   /** Changes the file behind the back of the store, which has to read it again. */
   sql(text: string, ...values: readonly (string | number)[]): void {
-    const db = connect(this.file ?? '')
+    const db = connectTo(this.file ?? '')
     try {
       db.run(text, values)
     } finally {

@@ -1,11 +1,11 @@
 import { expect } from 'vitest'
-import { type Connection, connect } from '../../src/stores/sqlite/driver.ts'
+import { type Connection, connectTo } from '../../src/stores/sqlite/driver.ts'
 import { findTrees, readRecords } from '../../src/stores/sqlite/tree.ts'
 import { verifySqlite } from '../../src/stores/sqlite/verify.ts'
 
 /** Reads the file without the store: nothing is damaged and every tree's chain is right. The last hash of every tree. */
 export function verifyFile(path: string): Map<string, string> {
-  const db = connect(path)
+  const db = connectTo(path)
   expect(db.first('PRAGMA integrity_check')).toEqual(['ok'])
   expect(db.all(STRAY_KEYS)).toEqual([])
   expect(db.first(COUNTS)).toEqual([0])

@@ -237,7 +237,7 @@ describe('what cannot be run here is refused by its name, with what to do', () =
     ],
     ['a schema that comes later', { ...weather, inputSchema: jsonSchema(async () => ({})) }, /comes later/],
     ['needsApproval of a text', { ...weather, needsApproval: 'yes' }, /needsApproval that is neither/],
-    ['toModelOutput of a text', { ...weather, toModelOutput: 'yes' }, /toModelOutput that is no function/],
+    ['toModelOutput of a text', { ...weather, toModelOutput: 'yes' }, /toModelOutput that is not a function/],
   ])('%s', (_name, given, message) => {
     const define = () => actor(given as Tools[string], {})
 

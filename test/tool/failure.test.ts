@@ -75,7 +75,7 @@ describe('whatever a tool throws is a result the model reads, and the run goes o
   })
 })
 
-describe('a result that is no JSON says so and what to return instead', () => {
+describe('a result that is not JSON says so and what to return instead', () => {
   const cycle: Record<string, unknown> = { name: 'a' }
   cycle['self'] = { deeper: cycle }
 

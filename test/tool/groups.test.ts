@@ -46,7 +46,7 @@ function calls(...list: { name: string; input?: Json }[]): Script {
 }
 
 describe('tool groups', () => {
-  test('98: a tool of an inactive group is not offered, a call of it by name says how to get it', async () => {
+  test('a tool of an inactive group is not offered, a call of it by name says how to get it', async () => {
     const { agent: host, model } = grouped(calls({ name: 'fetch' }))
 
     const { text } = await openRuntime().run(host, 'go').result
@@ -57,7 +57,7 @@ describe('tool groups', () => {
     )
   })
 
-  test('98, 99: absolute: what is named is on, everything else is off; notes and tools come back', async () => {
+  test('absolute: what is named is on, everything else is off; notes and tools come back', async () => {
     const { agent: host, model } = grouped(
       calls({ name: 'reset_equipped_tools', input: { web: true } }, { name: 'fetch' }, { name: 'grep' }),
     )
@@ -72,7 +72,7 @@ describe('tool groups', () => {
     expect(text).toContain("inactive group 'code'")
   })
 
-  test('99: additive: it only switches on', async () => {
+  test('additive: it only switches on', async () => {
     const { agent: host, model } = grouped(
       calls({ name: 'reset_equipped_tools', input: { to_activate: ['web'] } }, { name: 'grep' }),
       { meta: 'additive' },
@@ -84,7 +84,7 @@ describe('tool groups', () => {
     expect(text).toBe('did grep')
   })
 
-  test('99: a group that does not exist, and a state that is no boolean, are answered and change nothing', async () => {
+  test('a group that does not exist, and a state that is no boolean, are answered and change nothing', async () => {
     const { agent: host, model } = grouped(
       calls(
         { name: 'reset_equipped_tools', input: { nothing: true } },
@@ -98,7 +98,7 @@ describe('tool groups', () => {
     expect(offered(model, 2)).toEqual(['base', 'grep', 'reset_equipped_tools'])
   })
 
-  test('100: a tool in two groups is there while either is on; without one of them it is in the other', async () => {
+  test('a tool in two groups is there while either is on; without one of them it is in the other', async () => {
     const shared = named('shared')
     const kit = toolkit({
       groups: {
@@ -248,7 +248,7 @@ describe('toolkit(): what cannot work is refused', () => {
       /no group "x" to remove. There are web/,
     ],
     ['basic', () => toolkit({ groups: { basic: web } }), /always on/],
-    ['a bad name', () => toolkit({ groups: { 'a b': web } }), /is no name for a group/],
+    ['a bad name', () => toolkit({ groups: { 'a b': web } }), /is not a name for a group/],
     ['no description', () => toolkit({ groups: { web: { description: ' ', active: true } } }), /needs a description/],
     [
       'active unsaid',

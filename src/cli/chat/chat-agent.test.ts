@@ -70,7 +70,7 @@ test('where the agent may not delegate, nobody else answers', async () => {
   ])
 })
 
-test('a colon or comma after the name is no part of it; an address is no name', () => {
+test('a colon or comma after the name is no part of it; an address is not a name', () => {
   expect(mentionOf('@poet: write')).toEqual({ name: 'poet', rest: 'write' })
   expect(mentionOf('@my-agent.v2, go')).toEqual({ name: 'my-agent.v2', rest: 'go' })
   expect(mentionOf(' @poet write')).toBeUndefined()

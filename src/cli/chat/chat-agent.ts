@@ -17,8 +17,6 @@ export const ASSISTANT: AgentFile = {
   instructions: INSTRUCTIONS,
 }
 
-type Choices = ReturnType<typeof compatOf> & { readonly grant?: CallGrant; readonly projectFiles?: boolean }
-
 /**
  * Makes the agent of a chat. It can delegate to every definition found from this folder; the list is read anew each
  * time.
@@ -26,7 +24,11 @@ type Choices = ReturnType<typeof compatOf> & { readonly grant?: CallGrant; reado
 export function chatAgent(
   definition: AgentFile,
   model: string,
-  { subagents, grant = {}, projectFiles = false }: Choices = {},
+  {
+    subagents,
+    grant = {},
+    projectFiles = false,
+  }: ReturnType<typeof compatOf> & { readonly grant?: CallGrant; readonly projectFiles?: boolean } = {},
 ): Promise<AnyAgent> {
   return agentOf(definition, {
     model,

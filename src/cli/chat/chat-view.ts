@@ -6,7 +6,7 @@ import { painter } from '../terminal/paint.ts'
 import { LiveTree } from '../watch/live-tree.ts'
 import type { ScreenQuestion } from '../watch/request-text.ts'
 import type { RunView } from '../watch/view.ts'
-import { wordsOf } from '../watch/words.ts'
+import { contentWords } from '../watch/words.ts'
 
 /** Prints the agent's answer line by line as it arrives, above the tree of running agents. */
 export class ChatView implements RunView {
@@ -47,7 +47,7 @@ export class ChatView implements RunView {
       if (fresh < event.text.length) this.show(fresh)
     }
     if (event.type === 'message' && event.role === 'agent') {
-      const text = wordsOf(event.content)
+      const text = contentWords(event.content)
       if (this.speaks?.nodeId !== nodeId || !text.startsWith(this.speaks.text)) this.speaks = undefined
       this.add(nodeId, text.slice(this.speaks?.text.length ?? 0))
       this.show(0)
@@ -79,17 +79,15 @@ const MARKS = { on: '\u001b[?2004h', off: '\u001b[?2004l' } as const
 /** Indents each further line of a message. */
 const MORE = '  '
 
-export interface MessagePrompt {
-  readonly text: string
-  /** Earlier messages, recalled with the up arrow. */
-  readonly history: readonly string[]
-}
-
 /**
  * Reads the next message; null when the person leaves with Ctrl-D or with Ctrl-C twice. Pasted lines form one message
  * that Enter sends, so you can continue a paste that ends in the middle of a line.
  */
-export function readMessage({ text, history }: MessagePrompt): Promise<string | null> {
+export function promptForMessage(
+  text: string,
+  /** Earlier messages, recalled with the up arrow. */
+  history: readonly string[],
+): Promise<string | null> {
   const reader = createInterface({
     input: process.stdin,
     output: process.stdout,

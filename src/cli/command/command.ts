@@ -6,7 +6,7 @@
 // - It imports nothing of the package, so that `--help` stays fast.
 // - A CliError is one clear line for people that says what to do next; wrong usage exits with 2.
 
-/** What a person wants to do, in the order of `legate --help`. */
+/** Groups of commands by their purpose, in the order of `legate --help`. */
 export const COMMAND_GROUPS = ['Run', 'Look', 'Answer', 'Change', 'Serve', 'Help'] as const
 
 export type CommandGroup = (typeof COMMAND_GROUPS)[number]

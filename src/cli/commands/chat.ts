@@ -6,24 +6,24 @@ import { openTopRuns } from '../../doors/rows.ts'
 import { diskFiles } from '../../doors/tools.ts'
 import { type AnyAgent, createRuntime, type Id, type Run, type Runtime, type RuntimeOptions } from '../../index.ts'
 import { ASSISTANT, chatAgent, isExit, type KnownNames, localReply, mentions } from '../chat/chat-agent.ts'
-import { ChatView, readMessage, showLastRounds } from '../chat/chat-view.ts'
+import { ChatView, promptForMessage, showLastRounds } from '../chat/chat-view.ts'
 import { type Call, CliError, EXIT, listOption, textOption } from '../command/command.ts'
 import { legate, shellWord } from '../command/next-command.ts'
 import { callGrant } from '../definition/call-grant.ts'
-import { modelFor, provideSecrets } from '../definition/input.ts'
+import { modelOfCommand, provideSecrets } from '../definition/input.ts'
 import { compatOf, loadFor, refuseFileOptions, tellsProject } from '../definition/load.ts'
 import { type ModuleAgent, moduleAgentFor } from '../definition/module-agent.ts'
 import { printNotices } from '../definition/notices.ts'
-import { findConversation, shortId } from '../store/find-run.ts'
+import { findConversation, shownId } from '../store/find-run.ts'
 import { openStore, storeOf } from '../store/open-store.ts'
 import { oneLine } from '../terminal/clean.ts'
 import { note, writeExactly } from '../terminal/output.ts'
 import { cut } from '../terminal/width.ts'
 import { viewFor } from '../watch/view.ts'
-import { codeOf, folderOf, modelNameOf } from '../watch/words.ts'
+import { folderOf, modelNameOf, neededCode } from '../watch/words.ts'
 import { InlineAsk, respondersFor } from '../worker/inline-ask.ts'
 import { type ScopedStore, scopedStore } from '../worker/scoped-store.ts'
-import { answerOf, reportFailure } from '../worker/verdict.ts'
+import { answerOfRun, reportFailure } from '../worker/verdict.ts'
 import { sendMessage, Worker } from '../worker/worker.ts'
 
 const PROMPT = '> '
@@ -46,7 +46,7 @@ export async function chat(call: Call): Promise<number> {
   if (kept !== undefined) return new ChatLoop(call, kept).hold()
   const definition = call.words[0] === undefined ? ASSISTANT : await loadFor(call)
   printNotices(definition, call.env)
-  const model = await modelFor(definition, textOption(call, 'model'))
+  const model = await modelOfCommand(definition, textOption(call, 'model'))
   const agent = await chatAgent(definition, model, { ...compat, grant, projectFiles: tellsProject(call) })
   await provideSecrets(agent, call.env)
   const { name } = agent
@@ -73,12 +73,12 @@ async function continuedParts(call: Call): Promise<ChatParts | undefined> {
   try {
     const row = await findConversation(store, ending)
     const { name } = row.agent
-    if (name === ASSISTANT.name || codeOf(row) !== '') return undefined
+    if (name === ASSISTANT.name || neededCode(row) !== '') return undefined
     for (const option of ['model', 'compat', 'allow', 'deny']) {
       if (textOption(call, option) === undefined && listOption(call, option).length === 0) continue
       throw new CliError(`"${oneLine(name)}" keeps its ${option}. Name its file to change that.`, EXIT.usage)
     }
-    const model = await modelFor(undefined, modelNameOf(row))
+    const model = await modelOfCommand(undefined, modelNameOf(row))
     const folder = folderOf(row) ?? process.cwd()
     if (!existsSync(folder)) {
       throw new CliError(
@@ -142,7 +142,7 @@ class ChatLoop {
     if (this.conversationId !== undefined) await showLastRounds(this.runtime, this.conversationId)
     if ((await this.finishOpenRuns()) === EXIT.terminated) return EXIT.terminated
     for (;;) {
-      const message = await readMessage({ text: PROMPT, history: this.said })
+      const message = await promptForMessage(PROMPT, this.said)
       if (message === null || isExit(message)) return EXIT.completed
       if (message.trim() === '') continue
       this.said.push(message)
@@ -230,7 +230,7 @@ class ChatLoop {
     // Only a recorded run can be continued.
     if ((await runtime.store.rootOf(run.id)) !== undefined) this.conversationId = run.conversationId
     if (isLive) process.stdout.write('\n')
-    else await writeExactly(await answerOf(runtime, run.id))
+    else await writeExactly(await answerOfRun(runtime, run.id))
     return code
   }
 
@@ -256,7 +256,7 @@ class ChatLoop {
     const agent = textOption(call, 'agent')
     const words = [...(named === undefined ? [] : [named]), ...(agent === undefined ? [] : ['--agent', agent])]
     const file = words.map((word) => ` ${oneLine(shellWord(word))}`).join('')
-    return legate(`chat${file} --continue ${shortId(conversationId)}`)
+    return legate(`chat${file} --continue ${shownId(conversationId)}`)
   }
 }
 

@@ -48,7 +48,7 @@ export async function doctor(call: Call): Promise<number> {
   return isWrong ? EXIT.other : EXIT.completed
 }
 
-/** What belongs to the runtime and lies in this folder, where agents of files work. */
+/** The files of the runtime in this folder, where agents of files work. */
 async function storeNotices(call: Call): Promise<Notice[]> {
   if (process.platform === 'win32') return []
   const store = usualStore(call)
@@ -59,7 +59,7 @@ async function storeNotices(call: Call): Promise<Notice[]> {
   })
 }
 
-/** What a look at a store found. */
+/** The findings of a look at a store. */
 interface CheckedStore {
   readonly place: string
   /** Null where it could not be opened. */

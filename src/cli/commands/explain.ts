@@ -21,7 +21,7 @@ import { oneLine } from '../terminal/clean.ts'
 import { jsonLine, outputColumns, write } from '../terminal/output.ts'
 import { type Paint, painter } from '../terminal/paint.ts'
 import { cut } from '../terminal/width.ts'
-import { wordsOf } from '../watch/words.ts'
+import { contentWords } from '../watch/words.ts'
 
 /** Shows everything a run of a file starts with, without calling a model; for a module, the facts about its agents. */
 export async function explain(call: Call): Promise<number> {
@@ -203,5 +203,5 @@ function systemOf({ request }: FirstRequest): string {
 
 function userOf({ request }: FirstRequest): string {
   const asked = (request?.messages ?? []).find(({ role }) => role === 'user')
-  return asked === undefined ? '' : wordsOf(asked.content)
+  return asked === undefined ? '' : contentWords(asked.content)
 }

@@ -6,7 +6,7 @@ import { legate } from '../command/next-command.ts'
 import { callGrant } from '../definition/call-grant.ts'
 import { inputFor } from '../definition/input.ts'
 import { RemoteDesk } from '../desk/remote-desk.ts'
-import { shortId } from '../store/find-run.ts'
+import { shownId } from '../store/find-run.ts'
 import { asCliErrors } from '../store/open-desk.ts'
 import { continueWithoutReader, writeExactly } from '../terminal/output.ts'
 import { viewFor } from '../watch/view.ts'
@@ -58,7 +58,7 @@ async function follow(call: Call, desk: RemoteDesk, runId: Id): Promise<number> 
     isBeside: true,
     isAllowed: isSet(call, 'yes'),
   })
-  const goOn = (id: Id) => legate(`log -f ${shortId(id)}`)
+  const goOn = (id: Id) => legate(`log -f ${shownId(id)}`)
   const worker = new Worker({
     desk,
     view,

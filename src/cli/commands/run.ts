@@ -5,7 +5,7 @@ import { type AnyAgent, createRuntime, type Id, type Json, type RuntimeOptions }
 import { type Call, CliError, EXIT, isSet, textOption } from '../command/command.ts'
 import { legate, shellWord } from '../command/next-command.ts'
 import { callGrant } from '../definition/call-grant.ts'
-import { inputFor, modelFor, parametersOf, provideSecrets } from '../definition/input.ts'
+import { inputFor, modelOfCommand, parametersOf, provideSecrets } from '../definition/input.ts'
 import { agentOf, compatOf, loadFor, refuseFileOptions, tellsProject } from '../definition/load.ts'
 import { asAgentFile, type ModuleAgent, moduleAgentFor } from '../definition/module-agent.ts'
 import { printNotices } from '../definition/notices.ts'
@@ -38,7 +38,7 @@ async function runFile(call: Call): Promise<number> {
   // At a terminal the model is checked before the person types a prompt in vain; elsewhere a missing prompt is reported
   // first.
   const said = canAsk() ? undefined : await inputFor(definition, call)
-  const model = await modelFor(definition, textOption(call, 'model'))
+  const model = await modelOfCommand(definition, textOption(call, 'model'))
   const asked = { ...grant, named: definition }
   const agent = await agentOf(definition, { model, ...compat, grant: asked, projectFiles: tellsProject(call) })
   await provideSecrets(agent, call.env)

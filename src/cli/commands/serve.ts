@@ -64,14 +64,19 @@ function noteError(error: unknown): void {
   note(`legate: ${oneLine(messageOf(error))}`)
 }
 
-interface Served {
-  /** Undefined where the module brings its own. */
-  readonly store: string | undefined
-  readonly env: Call['env']
-}
-
 /** Prints where the server is, and waits for a signal. Then everything comes to its end in order. */
-async function untilEnded(runtime: Runtime, server: Server, { store, env }: Served): Promise<number> {
+async function untilEnded(
+  runtime: Runtime,
+  server: Server,
+  {
+    store,
+    env,
+  }: {
+    /** Undefined where the module brings its own. */
+    readonly store: string | undefined
+    readonly env: Call['env']
+  },
+): Promise<number> {
   const { token } = server
   const address = server.url.includes('://') ? server.url : `unix:${server.url}`
   if (store !== undefined) tell({ address, takesToken: token !== undefined, store }, env)

@@ -1,4 +1,4 @@
-// What a person allows and forbids on the command line, and whom it binds.
+// The grant of the command line: a person allows and forbids, and the grant says whom it binds.
 //
 // Must stay true:
 //   - A file's agents have the grant of the command line: they ask before they change anything, and `--allow` lets requests pass.
@@ -32,7 +32,7 @@ export function rootGrant({ allow = [], deny = [], named }: CallGrant = {}): Gra
   }
 }
 
-/** What a person allows and forbids on the command line. */
+/** The requests that a person allows and forbids on the command line. */
 export interface CallGrant {
   /**
    * The file that a person at a terminal has named for this run: what it says to run without asking counts. Left out where a

@@ -44,7 +44,7 @@ function typedInput({ name, file }: AgentFile, said: string | null): Json {
  * Chooses the model of a run: `--model`, then the file's, then the user's default. A missing model or key is reported
  * before anything is recorded.
  */
-export async function modelFor(definition: AgentFile | undefined, named: string | undefined): Promise<string> {
+export async function modelOfCommand(definition: AgentFile | undefined, named: string | undefined): Promise<string> {
   try {
     const name = named?.trim() ?? (definition === undefined ? null : modelOf(definition))
     return (await findModel(name ?? undefined)).id
@@ -90,7 +90,7 @@ export function missingOf(
 }
 
 /** Makes the error for a process that cannot ask: it says what to type instead. */
-export function missingError(file: string, missing: readonly RecipeParameter[]): CliError {
+export function missingInputError(file: string, missing: readonly RecipeParameter[]): CliError {
   const [first] = missing
   const place = first?.line == null ? file : `${file}:${first.line}`
   const listed = missing.map(({ key, description }) => `${oneLine(key)} (${oneLine(description)})`).join(', ')
@@ -99,7 +99,7 @@ export function missingError(file: string, missing: readonly RecipeParameter[]):
 }
 
 /** Writes the question that asks a person for a parameter. */
-export function questionOf({ key, description, inputType, options }: RecipeParameter): string {
+export function parameterQuestion({ key, description, inputType, options }: RecipeParameter): string {
   const choice = inputType === 'select' ? ` [${options.map(oneLine).join(' | ')}]` : ''
   const kind = inputType === 'string' || inputType === 'select' ? '' : ` (${inputType})`
   const about = oneLine(description)

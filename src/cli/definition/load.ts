@@ -18,7 +18,7 @@ import { legate } from '../command/next-command.ts'
 import { askLine, canAsk } from '../terminal/ask-line.ts'
 import { oneLine } from '../terminal/clean.ts'
 import { type CallGrant, rootGrant } from './call-grant.ts'
-import { checkKeys, missingError, missingOf, parametersOf, questionOf } from './input.ts'
+import { checkKeys, missingInputError, missingOf, parameterQuestion, parametersOf } from './input.ts'
 import { isModule } from './module-agent.ts'
 import { asUsageError, refusal, relativePath } from './notices.ts'
 
@@ -34,9 +34,9 @@ export async function loadFor(call: Call): Promise<AgentFile> {
     const { parameters } = await readDefinition(file)
     checkKeys(given, parameters)
     const missing = missingOf(given, parameters)
-    if (missing.length > 0 && !canAsk()) throw missingError(relativePath(file), missing)
+    if (missing.length > 0 && !canAsk()) throw missingInputError(relativePath(file), missing)
     const values = new Map(given)
-    for (const parameter of missing) values.set(parameter.key, await askLine(questionOf(parameter)))
+    for (const parameter of missing) values.set(parameter.key, await askLine(parameterQuestion(parameter)))
     const definition = await loadDefinition(file, { parameters: Object.fromEntries(values) })
     const agents = await missingAgents(definition, { env: call.env })
     const project = tellsProject(call) ? (await projectFiles(definition)).notices : []
@@ -92,12 +92,16 @@ function isPath(word: string): boolean {
   return /[/\\]/.test(word) || READ.test(word)
 }
 
-type AgentChoices = Omit<RecipeAgentOptions, 'grant'> & { readonly grant?: CallGrant }
-
 /** Builds the agent of a definition, in this folder. `model` replaces the model that the file names. */
 export async function agentOf(
   definition: AgentFile,
-  { model, subagents, memory, projectFiles: tellsFiles = false, grant = {} }: AgentChoices = {},
+  {
+    model,
+    subagents,
+    memory,
+    projectFiles: tellsFiles = false,
+    grant = {},
+  }: Omit<RecipeAgentOptions, 'grant'> & { readonly grant?: CallGrant } = {},
 ): Promise<AnyAgent> {
   try {
     return (await recipeAgent(definition, {

@@ -8,7 +8,7 @@ import { type Call, CliError, EXIT, textOption } from '../command/command.ts'
 import { legate } from '../command/next-command.ts'
 import { oneLine } from '../terminal/clean.ts'
 import { callGrant, ruledModule } from './call-grant.ts'
-import { modelFor } from './input.ts'
+import { modelOfCommand } from './input.ts'
 import { relativePath } from './notices.ts'
 
 /** An agent written in code, with the runtime options of its module. */
@@ -70,7 +70,7 @@ async function modelOf(
   named: string | undefined,
 ): Promise<string | undefined> {
   if (reply !== null && named === undefined) return undefined
-  if (model === null && (named !== undefined || options.model === undefined)) return modelFor(undefined, named)
+  if (model === null && (named !== undefined || options.model === undefined)) return modelOfCommand(undefined, named)
   if (named === undefined) return undefined
   throw new CliError(`"${oneLine(name)}" has a model in its code: --model is for agents that have none.`, EXIT.usage)
 }

@@ -1,7 +1,7 @@
 import path from 'node:path'
 import { type AgentFile, type Notice, noticesOf, noticeText } from '../../doors/recipe.ts'
 import { CliError, EXIT } from '../command/command.ts'
-import { columnsOf, hangingLines, oneLine, type Room } from '../terminal/clean.ts'
+import { hangingLines, oneLine, type Room, terminalWidth } from '../terminal/clean.ts'
 import { put } from '../terminal/output.ts'
 import { type Colour, type Paint, painter } from '../terminal/paint.ts'
 
@@ -13,7 +13,7 @@ export function asUsageError(error: unknown): unknown {
 
 export function refusal(notices: readonly Notice[]): CliError {
   const [first = '', ...others] = notices.map(lineOf)
-  const columns = columnsOf(process.stderr)
+  const columns = terminalWidth(process.stderr)
   const texts = [
     hangingLines(first, { columns, from: PREFIX.length }),
     ...others.map((line) => hangingLines(line, { columns, from: 2 })),
@@ -70,7 +70,7 @@ export interface NoticeStyle {
 
 /** Chooses how notices look on a stream. */
 export function noticeStyle(stream: NodeJS.WriteStream, paint: Paint): NoticeStyle {
-  return { paint, room: { columns: columnsOf(stream) } }
+  return { paint, room: { columns: terminalWidth(stream) } }
 }
 
 /** Writes a notice as `file:line: error: problem and advice`, with the path relative to this folder. */

@@ -65,13 +65,6 @@ interface Kill {
   readonly lastSeq: number
 }
 
-interface StageParts {
-  readonly folder: string
-  readonly worker: WorkerProcess
-  readonly runtime: Runtime
-  readonly command: string
-}
-
 class Stage {
   private readonly folder: string
   private readonly command: string
@@ -81,7 +74,12 @@ class Stage {
   private readonly startedAt: number = Date.now()
   private kill: Kill | undefined
 
-  constructor({ folder, worker, runtime, command }: StageParts) {
+  constructor({
+    folder,
+    worker,
+    runtime,
+    command,
+  }: { readonly folder: string; readonly worker: WorkerProcess; readonly runtime: Runtime; readonly command: string }) {
     this.folder = folder
     this.command = command
     this.worker = worker

@@ -26,7 +26,7 @@ export async function explainModule(call: Call, file: string): Promise<number> {
   }
   const paint = painter(process.stdout, call.env)
   const [only, other] = sight.agents
-  if (only !== undefined && other === undefined) await write(wholeOf(only, { file, sight, paint }))
+  if (only !== undefined && other === undefined) await write(wholeOf(only, file, sight, paint))
   else await write(listOf(sight, file, paint))
   return EXIT.completed
 }
@@ -43,13 +43,7 @@ function asJson(agent: AgentFacts, grant: Grant | null, file: string): string {
   })
 }
 
-interface ModulePage {
-  readonly file: string
-  readonly sight: ModuleFacts
-  readonly paint: Paint
-}
-
-function wholeOf(agent: AgentFacts, { file, sight, paint }: ModulePage): string {
+function wholeOf(agent: AgentFacts, file: string, sight: ModuleFacts, paint: Paint): string {
   const facts: readonly (readonly [string, string])[] = [
     ['module', relativePath(path.resolve(file))],
     ['about', agent.description],

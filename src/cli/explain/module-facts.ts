@@ -81,9 +81,11 @@ function decidingRuntime({ grant, profiles }: RuntimeOptions): ReturnType<typeof
   }
 }
 
-type VerdictOf = (agent: AnyAgent, request: string) => Promise<Pick<ToolFacts, 'verdict' | 'reason'>>
-
-async function agentFacts(agent: AnyAgent, model: ModelUse, verdictOf: VerdictOf): Promise<AgentFacts> {
+async function agentFacts(
+  agent: AnyAgent,
+  model: ModelUse,
+  verdictOf: (agent: AnyAgent, request: string) => Promise<Pick<ToolFacts, 'verdict' | 'reason'>>,
+): Promise<AgentFacts> {
   const { name, description, instructions, prompt, settings, grant, budget, input, output } = agent
   const tools: ToolFacts[] = []
   for (const [tool, { description: about }] of agent.tools) {

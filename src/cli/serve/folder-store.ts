@@ -1,7 +1,7 @@
 import { look } from '../../doors/rows.ts'
 import type { Id, Store } from '../../index.ts'
 import { SESSION_FOLDER } from '../../server/protocols/acp/index.ts'
-import { codeOf, folderOf } from '../watch/words.ts'
+import { folderOf, neededCode } from '../watch/words.ts'
 
 /** The number of rows read where some of them belong elsewhere. */
 const LOOKED_AT = 10_000
@@ -19,7 +19,7 @@ export function folderStore(store: Store, names?: ReadonlySet<string>): Store {
     if (session !== undefined && session !== folder) return false
     const isNamed = names?.has(root?.agent.name ?? '') ?? true
     const own = session ?? folderOf(root) ?? folder
-    return root === undefined || codeOf(root) !== '' || (isNamed && own === folder)
+    return root === undefined || neededCode(root) !== '' || (isNamed && own === folder)
   })
   return {
     ...store,

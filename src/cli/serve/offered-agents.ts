@@ -2,7 +2,7 @@ import { diskFiles } from '../../doors/tools.ts'
 import type { AnyAgent, Runtime, RuntimeOptions } from '../../index.ts'
 import { type Call, CliError, EXIT, textOption } from '../command/command.ts'
 import { type CallGrant, callGrant, ruledModule } from '../definition/call-grant.ts'
-import { modelFor, provideSecrets } from '../definition/input.ts'
+import { modelOfCommand, provideSecrets } from '../definition/input.ts'
 import { agentOf, loadFor, refuseFileOptions, tellsProject } from '../definition/load.ts'
 import { isModule, loadModule, type WorkerOptions } from '../definition/module-agent.ts'
 import { ASKED_HERE, printNotices } from '../definition/notices.ts'
@@ -65,7 +65,7 @@ export async function undecidedAgents(runtime: Runtime): Promise<string | undefi
 async function agentOfFile(call: Call, grant: CallGrant): Promise<AnyAgent> {
   const definition = await loadFor(call)
   printNotices(definition, call.env, ASKED_HERE)
-  const model = await modelFor(definition, textOption(call, 'model'))
+  const model = await modelOfCommand(definition, textOption(call, 'model'))
   const owners = ownersOf(call, 'memory')
   const memory = owners === undefined ? {} : { memory: { owners } }
   const agent = await agentOf(definition, { model, grant, ...memory, projectFiles: tellsProject(call) })

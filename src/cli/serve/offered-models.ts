@@ -1,13 +1,13 @@
 import type { AnyAgent } from '../../index.ts'
 import { CliError } from '../command/command.ts'
-import { modelFor } from '../definition/input.ts'
+import { modelOfCommand } from '../definition/input.ts'
 import type { WorkerOptions } from '../definition/module-agent.ts'
 import { oneLine } from '../terminal/clean.ts'
 
 /** Finds the model of `--model` for those agents of modules that name none; undefined where nobody needs it. */
 export async function modelForCode(coded: readonly AnyAgent[], named: string | undefined): Promise<string | undefined> {
   if (named === undefined || coded.every(({ model }) => model !== null)) return undefined
-  return modelFor(undefined, named)
+  return modelOfCommand(undefined, named)
 }
 
 /** Says which agents cannot start because nobody named a model for them, and why; undefined where there are none. */
@@ -15,7 +15,7 @@ export async function agentsWithoutModel({ agents, model }: WorkerOptions): Prom
   const silent = model === undefined ? agents.filter((agent) => agent.model === null && agent.reply === null) : []
   if (silent.length === 0) return undefined
   try {
-    await modelFor(undefined, undefined)
+    await modelOfCommand(undefined, undefined)
     return undefined
   } catch (error) {
     if (!(error instanceof CliError)) throw error

@@ -111,12 +111,12 @@ export async function checkReach(options: ServeOptions, store: Store): Promise<v
   const tokens = await new Tokens(store.registry).list(LOCAL_PRINCIPAL)
   if (oidc !== undefined || tokens.some(({ principal }) => principal.id !== LOCAL_PRINCIPAL.id)) return
   const how = `Make a token first: ${legate('token add NAME')}. Or give --oidc-issuer URL and --oidc-audience NAME`
-  throw new CliError(`${beyond(host)}, and nobody could prove who they are. ${how}.`, EXIT.usage)
+  throw new CliError(`${beyond(host)}, and no caller could sign in. ${how}.`, EXIT.usage)
 }
 
 /** Says in one line why the server cannot listen there. */
 export function listenError(error: unknown, { host = '127.0.0.1', port = 4747, socket }: ServeOptions): unknown {
-  // What the server says names its options; a command names its own.
+  // Messages of the server name its options; a command must name its own instead.
   const { code } = Object(Reflect.get(Object(error), 'cause') ?? error) as NodeJS.ErrnoException
   const place = socket ?? `${host}:${port}`
   const why = code === undefined ? undefined : WHY[code]

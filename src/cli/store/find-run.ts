@@ -18,7 +18,7 @@ const MOST_FOUND = 100
 const LEAST_TYPED = 4
 
 /** Shortens an id to its last 8 characters, the form people read and type. */
-export function shortId(id: Id): string {
+export function shownId(id: Id): string {
   return oneLine(id.slice(-8))
 }
 
@@ -30,13 +30,13 @@ export async function findRun(store: DeskRows, ending: string): Promise<Turn> {
 /** Finds a run also by the id of one of its nodes, for commands that only read. */
 export async function findRunOrNode(store: DeskRows, ending: string): Promise<Turn> {
   const runs = await named(store, ending)
-  return runOf(store, ending, runs.length > 0 ? runs : await findIds(store, ending))
+  return runOf(store, ending, runs.length > 0 ? runs : await findRunIds(store, ending))
 }
 
 /** Finds the nodes whose id ends this way. */
 export async function findNodes(store: DeskRows, ending: string): Promise<Node[]> {
   const found: Node[] = []
-  for (const { id, type } of await findIds(store, ending)) {
+  for (const { id, type } of await findRunIds(store, ending)) {
     const node = type === 'node' ? await lookWith(store, id, (tree) => tree.node(id)) : undefined
     if (node !== undefined) found.push(node)
   }
@@ -46,7 +46,7 @@ export async function findNodes(store: DeskRows, ending: string): Promise<Node[]
 type FoundIds = Awaited<ReturnType<DeskRows['findIds']>>
 
 /** Finds everything whose id ends this way. Throws a CliError if too few characters were typed. */
-export async function findIds(store: DeskRows, ending: string): Promise<FoundIds> {
+export async function findRunIds(store: DeskRows, ending: string): Promise<FoundIds> {
   const wanted = withDashes(ending)
   if (wanted.length >= LEAST_TYPED) return store.findIds(wanted, MOST_FOUND)
   throw new CliError(
@@ -56,7 +56,7 @@ export async function findIds(store: DeskRows, ending: string): Promise<FoundIds
 }
 
 async function named(store: DeskRows, ending: string): Promise<FoundIds> {
-  return (await findIds(store, ending)).filter(({ type }) => type !== 'node')
+  return (await findRunIds(store, ending)).filter(({ type }) => type !== 'node')
 }
 
 async function runOf(store: DeskRows, ending: string, found: FoundIds): Promise<Turn> {
@@ -68,7 +68,7 @@ async function runOf(store: DeskRows, ending: string, found: FoundIds): Promise<
   if (runs.size === 0 && found.length === 0) await refuseDeleted(store, ending)
   const lane = runs.size === 0 ? found.find(({ type }) => type === 'conversation') : undefined
   if (lane !== undefined) {
-    const id = shortId(lane.id)
+    const id = shownId(lane.id)
     throw new CliError(`${id} has no run yet. Send a message: ${legate(`chat --continue ${id}`)}`, EXIT.usage)
   }
   return onlyMatch([...runs.values()], ending, ({ line }) => line).turn
@@ -104,7 +104,7 @@ export async function refuseDeleted(store: DeskRows, ending: string): Promise<vo
   const stone = await store.archive?.tombstone(id)
   if (stone === undefined) return
   const { agent, at, reason, hash } = stone
-  const what = `${oneLine(agent)} ${shortId(id)} was deleted on ${moment(at)} (${removalText(reason)})`
+  const what = `${oneLine(agent)} ${shownId(id)} was deleted on ${moment(at)} (${removalText(reason)})`
   throw new CliError(`${what}. The last commit of its tree has the hash ${hash}.`)
 }
 

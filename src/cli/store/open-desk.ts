@@ -31,7 +31,7 @@ export function withTokens<T>(call: Call, use: Use, act: (tokens: TokenDesk) => 
 }
 
 /** The address of the server that a command was told to use; undefined: it uses the store. */
-export function serverOf(call: Call): string | undefined {
+export function serverNamed(call: Call): string | undefined {
   const named = textOption(call, 'server')
   const store = textOption(call, 'store')
   if (named === '') throw new CliError('--server is empty: give the address that the server printed.', EXIT.usage)
@@ -44,13 +44,13 @@ export function serverOf(call: Call): string | undefined {
 
 /** The client of the server that a command was told to use; undefined: it uses the store. */
 export function clientFor(call: Call): LegateClient | undefined {
-  const server = serverOf(call)
+  const server = serverNamed(call)
   if (server === undefined) return undefined
   if (server.startsWith('unix:')) {
     return connect({ url: 'http://localhost', fetch: socketFetch(server.slice('unix:'.length)), ...tokenOf(call) })
   }
   if (!URL.canParse(server) || !/^https?:$/.test(new URL(server).protocol)) {
-    const message = `"${oneLine(server)}" is no address of a server: write http://HOST:PORT/#token=..., or unix:PATH.`
+    const message = `"${oneLine(server)}" is not an address of a server: write http://HOST:PORT/#token=..., or unix:PATH.`
     throw new CliError(message, EXIT.usage)
   }
   const url = new URL(server)

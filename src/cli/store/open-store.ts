@@ -24,7 +24,7 @@ export function storePath(call: Call): string {
   if (option === '') throw new CliError('--store is empty: name the file of the store, or leave it out.', EXIT.usage)
   const named = option ?? call.env['LEGATE_DB'] ?? ''
   if (option === undefined && (call.env['LEGATE_SERVER'] ?? '') !== '') throw new CliError(NO_SERVER, EXIT.usage)
-  if (named !== '') return placeOf(named)
+  if (named !== '') return wholePlace(named)
   return usualPath(call)
 }
 
@@ -41,7 +41,7 @@ export function nameStore({ address }: Store): void {
 }
 
 /** A file or folder by its whole path, or a database by its address. */
-export function placeOf(named: string): string {
+export function wholePlace(named: string): string {
   return isPostgresUrl(named) ? named : resolve(asPath(named))
 }
 

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { cleanText, columnsOf, exactLine, hangingLines, oneLine, printable } from './clean.ts'
+import { cleanText, exactLine, hangingLines, oneLine, printable, terminalWidth } from './clean.ts'
 import { jsonLine } from './output.ts'
 
 const HOSTILE =
@@ -89,8 +89,8 @@ describe('a text that hangs under its first line', () => {
   })
 
   test('only a terminal has a width', () => {
-    expect(columnsOf({ isTTY: true, columns: 60 })).toBe(60)
-    expect(columnsOf({ isTTY: true, columns: 0 })).toBe(80)
-    expect(columnsOf({ isTTY: false, columns: 60 })).toBe(Number.POSITIVE_INFINITY)
+    expect(terminalWidth({ isTTY: true, columns: 60 })).toBe(60)
+    expect(terminalWidth({ isTTY: true, columns: 0 })).toBe(80)
+    expect(terminalWidth({ isTTY: false, columns: 60 })).toBe(Number.POSITIVE_INFINITY)
   })
 })

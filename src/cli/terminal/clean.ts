@@ -66,6 +66,6 @@ export function hangingLines(text: string, { columns, from = 0 }: Room): readonl
 const LEAST = 20
 
 /** The width of a stream that people read. */
-export function columnsOf(stream: Pick<NodeJS.WriteStream, 'isTTY' | 'columns'>): number {
+export function terminalWidth(stream: Pick<NodeJS.WriteStream, 'isTTY' | 'columns'>): number {
   return stream.isTTY ? stream.columns || 80 : Number.POSITIVE_INFINITY
 }

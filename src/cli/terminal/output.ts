@@ -10,7 +10,7 @@
 import { once } from 'node:events'
 import { visible } from '../../core/base/text.ts'
 import { EXIT } from '../command/command.ts'
-import { columnsOf, printable } from './clean.ts'
+import { printable, terminalWidth } from './clean.ts'
 
 /** If the reader of our output closes it (`| head`), a reading command ends; a worker continues. */
 let onReaderGone: () => void = () => process.exit(EXIT.completed)
@@ -65,7 +65,7 @@ export async function exitNow(code: number): Promise<never> {
 
 /** The longest line to write: the width of the terminal, or infinite without one. */
 export function outputColumns(): number {
-  return columnsOf(process.stdout)
+  return terminalWidth(process.stdout)
 }
 
 /** Writes a line for people to stderr, out of the way of programs that read stdout. */

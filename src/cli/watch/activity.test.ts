@@ -6,7 +6,7 @@ import { agent, createRuntime, type Runtime } from '../../index.ts'
 import { commitOf, conversationRow, nodeRow, placeIn, turnRow } from '../../testing/conformance/store-rows.ts'
 import { scriptedModel } from '../../testing/stand-ins/scripted-model.ts'
 import { activityReader, openStateOf } from './activity.ts'
-import { sumOf } from './words.ts'
+import { totalSpend } from './words.ts'
 
 /** A run of "editor" that could go on, in a store on which a process works that has the code of another agent only. */
 async function waiting(createdAt: number): Promise<{ state: string; doing: string | undefined }> {
@@ -76,7 +76,7 @@ test('the money of a sum with an unknown part is unknown; what used nothing coun
     { tokens: 0, usd: null },
   ]
 
-  expect(sumOf([known, known, nothing])).toEqual({ tokens: 10, usd: 1 })
-  expect(sumOf([known, unknown])).toEqual({ tokens: 6, usd: null })
-  expect(sumOf([nothing])).toEqual({ tokens: 0, usd: 0 })
+  expect(totalSpend([known, known, nothing])).toEqual({ tokens: 10, usd: 1 })
+  expect(totalSpend([known, unknown])).toEqual({ tokens: 6, usd: null })
+  expect(totalSpend([nothing])).toEqual({ tokens: 0, usd: 0 })
 })

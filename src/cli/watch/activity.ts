@@ -4,9 +4,9 @@ import { legate } from '../command/next-command.ts'
 import type { Desk, DeskRows } from '../desk/desk.ts'
 import { duration } from '../terminal/amounts.ts'
 import { oneLine } from '../terminal/clean.ts'
-import { askingNode, describeCall, questionOf } from './request-text.ts'
+import { askingNode, describeCall, questionOnOneLine } from './request-text.ts'
 import type { Heard } from './run-tree.ts'
-import { codeOf } from './words.ts'
+import { neededCode } from './words.ts'
 
 const LISTED = 60
 
@@ -56,7 +56,7 @@ async function openRunsOf(store: DeskRows, rootId: Id): Promise<readonly OpenRun
       const turn = tree.turn(id)
       if (turn === undefined || turn.state === 'ended') return []
       const waitsFor = tree.openLinks(id).map(({ agentName }) => oneLine(agentName))
-      const code = codeOf(tree.conversation(turn.conversationId))
+      const code = neededCode(tree.conversation(turn.conversationId))
       return [{ turn, nodes: tree.openNodes(id), waitsFor, code }]
     }),
   )
@@ -110,7 +110,7 @@ const LABELS = { reasoning: 'thinking: ', call: 'calls ', text: 'says: ' } as co
 function waitOf({ turn, nodes, waitsFor, code, takers }: ActivityContext): Activity {
   const { now } = takers
   const question = nodes.find(({ state, wait }) => state === 'waiting' && wait?.on === 'question')
-  if (question !== undefined) return { text: `asks: ${questionOf(question)}`, mood: 'person' }
+  if (question !== undefined) return { text: `asks: ${questionOnOneLine(question)}`, mood: 'person' }
   const later = nodes.find(({ state, wakeAt }) => state === 'pending' && wakeAt !== null && wakeAt > now)
   if (later?.wakeAt) return { text: `retrying in ${duration(later.wakeAt - now)}`, mood: 'waits' }
   if (waitsFor.length > 0) return { text: `waiting for ${listed(waitsFor)}`, mood: 'waits' }
@@ -149,7 +149,18 @@ class LiveProcesses {
   /** The time of the look at them. */
   readonly now: number
 
-  private constructor(now: number, { alive, lastEvents, agentsAtWork }: ProcessFacts) {
+  private constructor(
+    now: number,
+    {
+      alive,
+      lastEvents,
+      agentsAtWork,
+    }: {
+      readonly alive: ReadonlyMap<Id, number>
+      readonly lastEvents: ReadonlyMap<Id, number>
+      readonly agentsAtWork: ReadonlySet<string>
+    },
+  ) {
     this.now = now
     this.alive = alive
     this.lastEvents = lastEvents
@@ -184,12 +195,6 @@ class LiveProcesses {
   }
 }
 
-interface ProcessFacts {
-  readonly alive: ReadonlyMap<Id, number>
-  readonly lastEvents: ReadonlyMap<Id, number>
-  readonly agentsAtWork: ReadonlySet<string>
-}
-
 function isFresh(lastAt: number, now: number): boolean {
   return now - lastAt < PATIENCE_MS
 }
@@ -199,7 +204,7 @@ async function findBusyAgents(store: DeskRows, engineIds: Iterable<Id>): Promise
   const agents: string[] = []
   for (const engineId of engineIds) {
     for (const { rootId, conversationId } of await store.claimedBy(engineId, LOOKED_AT)) {
-      agents.push(codeOf(await look(store, rootId, (tree) => tree.conversation(conversationId))))
+      agents.push(neededCode(await look(store, rootId, (tree) => tree.conversation(conversationId))))
     }
   }
   return agents
@@ -290,7 +295,7 @@ class OpenStateReader {
   }
 
   private agentOf({ conversationId }: Node): string {
-    return codeOf(this.tree.conversation(conversationId))
+    return neededCode(this.tree.conversation(conversationId))
   }
 }
 

@@ -1,12 +1,12 @@
 import { subagentLine, subagentNotice } from '../../doors/recipe.ts'
 import type { Content, Id, RunEvent } from '../../index.ts'
-import { shortId } from '../store/find-run.ts'
+import { shownId } from '../store/find-run.ts'
 import { count, duration, plural } from '../terminal/amounts.ts'
 import { cleanText, exactLine, oneLine } from '../terminal/clean.ts'
 import type { Colour, Paint } from '../terminal/paint.ts'
 import { cut, pad } from '../terminal/width.ts'
 import { answerCommand, showCommand } from './request-text.ts'
-import { preview, wordsOf } from './words.ts'
+import { contentWords, preview } from './words.ts'
 
 const TIME = 9
 const WHO = 16
@@ -71,7 +71,7 @@ export class EventLines {
       case 'run-queued':
         return this.dim('is queued')
       case 'run-start':
-        return this.dim(`starts (${shortId(event.runId)})`)
+        return this.dim(`starts (${shownId(event.runId)})`)
       case 'run-end':
         return this.end(event.outcome)
       case 'message':
@@ -82,7 +82,7 @@ export class EventLines {
         return this.result(event)
       case 'delegation-start':
         if (OPEN_TOOLS.has(event.tool)) this.described.add(event.childRunId)
-        return `delegates to ${oneLine(event.agent)} ${this.dim(`(${shortId(event.childRunId)})`)}`
+        return `delegates to ${oneLine(event.agent)} ${this.dim(`(${shownId(event.childRunId)})`)}`
       case 'delegation-end':
         return this.ended(`${oneLine(event.agent)} ${oneLine(event.status)}`, event.status)
       default:
@@ -183,7 +183,7 @@ export class EventLines {
 
   private message(event: Extract<RunEvent, { type: 'message' }>): string {
     const { role, content, nodeId, purpose } = event
-    const text = wordsOf(content)
+    const text = contentWords(content)
     if (role === 'user') return `input: ${this.asked(text, event.path)}`
     if (role === 'developer') return this.dim(`note: ${preview(text, PREVIEW)}`)
     const seen = this.shown.get(nodeId ?? '') ?? ''
@@ -230,7 +230,7 @@ export class EventLines {
 }
 
 function lineOf(content: Content): string {
-  return preview(wordsOf(content), PREVIEW)
+  return preview(contentWords(content), PREVIEW)
 }
 
 /** Describes what a person is asked to allow, and for which call. */

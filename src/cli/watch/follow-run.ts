@@ -3,7 +3,7 @@ import type { Id, RunEvent } from '../../index.ts'
 import { EXIT } from '../command/command.ts'
 import { legate } from '../command/next-command.ts'
 import type { Desk, DeskRows } from '../desk/desk.ts'
-import { shortId } from '../store/find-run.ts'
+import { shownId } from '../store/find-run.ts'
 import { oneLine } from '../terminal/clean.ts'
 import { note } from '../terminal/output.ts'
 import { openStateOf } from './activity.ts'
@@ -34,7 +34,7 @@ export async function noteStandstill(desk: Desk, turn: Turn): Promise<void> {
     const code = needs.filter((agent) => agent !== '')
     const how = code.length === 0 ? '' : ' --module FILE'
     const agents = code.length === 0 ? '' : ` (agents: ${oneLine(code.join(', '))})`
-    note(`No process works on it. Continue with: ${legate(`resume ${shortId(turn.id)}${how}`)}${agents}`)
+    note(`No process works on it. Continue with: ${legate(`resume ${shownId(turn.id)}${how}`)}${agents}`)
   }
 }
 

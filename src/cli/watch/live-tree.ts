@@ -1,7 +1,7 @@
 import type { Id, RunEvent } from '../../index.ts'
 import type { Desk } from '../desk/desk.ts'
 import { count, duration, money, plural } from '../terminal/amounts.ts'
-import { cleanText, columnsOf, hangingLines, oneLine, printable } from '../terminal/clean.ts'
+import { cleanText, hangingLines, oneLine, printable, terminalWidth } from '../terminal/clean.ts'
 import type { Paint } from '../terminal/paint.ts'
 import { plainLine, Screen, type ScreenLine } from '../terminal/screen.ts'
 import { wrap } from '../terminal/width.ts'
@@ -10,7 +10,7 @@ import { layout } from './layout.ts'
 import { questionLines, type ScreenQuestion } from './request-text.ts'
 import { type WatchedRun, WatchedTree } from './run-tree.ts'
 import { spendOfTree, type TreeRow, textRow, treeRows } from './tree-rows.ts'
-import { sumOf } from './words.ts'
+import { totalSpend } from './words.ts'
 
 /** At most twelve frames a second, and at least four, so that the seconds advance. */
 const LEAST_MS = 85
@@ -75,7 +75,7 @@ export class LiveTree {
   }
 
   private warning(event: Extract<RunEvent, { type: 'warning' }>): string {
-    const lines = hangingLines(warningLine(event), { columns: columnsOf(process.stdout) })
+    const lines = hangingLines(warningLine(event), { columns: terminalWidth(process.stdout) })
     return lines.map((line) => `${this.paint('yellow', line)}\n`).join('')
   }
 
@@ -177,7 +177,7 @@ export class LiveTree {
   private footer(): TreeRow {
     const trees = [...this.trees.values()]
     const roots = trees.flatMap(({ root }) => root ?? [])
-    const { tokens, usd } = sumOf(roots.map(spendOfTree))
+    const { tokens, usd } = totalSpend(roots.map(spendOfTree))
     const parts = [
       plural(
         trees.reduce((sum, { size }) => sum + size, 0),

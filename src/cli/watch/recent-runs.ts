@@ -3,7 +3,7 @@ import { type Id, isLegateError } from '../../index.ts'
 import { type Call, CliError, EXIT } from '../command/command.ts'
 import { withPlaces } from '../command/next-command.ts'
 import type { Desk, DeskRows } from '../desk/desk.ts'
-import { findRunOrNode, shortId } from '../store/find-run.ts'
+import { findRunOrNode, shownId } from '../store/find-run.ts'
 import { withDesk } from '../store/open-desk.ts'
 import { age } from '../terminal/amounts.ts'
 import { oneLine } from '../terminal/clean.ts'
@@ -64,10 +64,12 @@ async function newestRuns(store: DeskRows, limit: number): Promise<Turn[]> {
 /** Describes a run on one line: id, state, agent and age. */
 async function runLine(desk: Desk, turn: Turn): Promise<string> {
   const { id, rootId, conversationId, outcome, createdAt } = turn
-  const row = await unlessTampered(async () => look(desk.store, rootId, (tree) => tree.conversation(conversationId)))
+  const row = await undefinedIfTampered(async () =>
+    look(desk.store, rootId, (tree) => tree.conversation(conversationId)),
+  )
   const { agent } = row ?? { agent: { name: '?' } }
-  const state = outcome?.status ?? (await unlessTampered(() => openStateOf(desk, turn)))?.state ?? turn.state
-  return `${shortId(id)}  ${state}  ${oneLine(agent.name)}  ${age(Date.now() - createdAt)} ago`
+  const state = outcome?.status ?? (await undefinedIfTampered(() => openStateOf(desk, turn)))?.state ?? turn.state
+  return `${shownId(id)}  ${state}  ${oneLine(agent.name)}  ${age(Date.now() - createdAt)} ago`
 }
 
 /** Names, on stderr, every tree that was changed outside the runtime. Returns the exit code. */
@@ -78,7 +80,7 @@ export function reportTampered(store: DeskRows): number {
 }
 
 /** Reads a value; undefined if the rows were changed outside the runtime. `store.tampered` then names their tree. */
-export async function unlessTampered<T>(read: () => Promise<T>): Promise<T | undefined> {
+export async function undefinedIfTampered<T>(read: () => Promise<T>): Promise<T | undefined> {
   try {
     return await read()
   } catch (error) {
@@ -126,7 +128,7 @@ async function conversationsOf(store: DeskRows, rootId: Id): Promise<readonly Co
 /** Lists all runs of a tree that people started: those of its root and of every lane, also of a subagent's. */
 async function runsOfTree(listed: ListedTree): Promise<readonly Turn[]> {
   const turns: Turn[] = []
-  await unlessTampered(async () => {
+  await undefinedIfTampered(async () => {
     for (const { id, type, turnCount } of await listed.conversations())
       if (type === 'user') turns.push(...(await turnsIn(listed, id, turnCount)))
   })
@@ -152,7 +154,7 @@ async function turnsIn(
 async function lastTurns(store: DeskRows, limit: number): Promise<Turn[]> {
   const turns: Turn[] = []
   for (const listed of await newestTrees(store, { limit: LOOKED_AT })) {
-    await unlessTampered(async () => {
+    await undefinedIfTampered(async () => {
       const { rows, rootId, whole } = listed
       const found = await look(rows, rootId, (tree) => lastOfLanes(tree, rootId, limit))
       const lacksOne = found.some((lane) => lane.length === 0) && whole !== undefined
@@ -212,12 +214,12 @@ async function runsIn(desk: Desk, fits: (turn: Turn) => boolean): Promise<readon
 
 async function approvals(desk: Desk): Promise<readonly string[]> {
   const asked = await desk.approvals({ limit: NAMED })
-  return asked.map((one) => `${shortId(one.nodeId)}  ${pathText(one.path)} wants ${wantedText(one)}`)
+  return asked.map((one) => `${shownId(one.nodeId)}  ${pathText(one.path)} wants ${wantedText(one)}`)
 }
 
 async function questions(desk: Desk): Promise<readonly string[]> {
   const asked = await desk.questions({ limit: NAMED })
-  return asked.map(({ nodeId, path, text }) => `${shortId(nodeId)}  ${pathText(path)} asks: ${oneLine(text)}`)
+  return asked.map(({ nodeId, path, text }) => `${shownId(nodeId)}  ${pathText(path)} asks: ${oneLine(text)}`)
 }
 
 function pathText(path: readonly string[]): string {

@@ -4,7 +4,7 @@ import { isOwnPath } from '../../core/base/system/own-files.ts'
 import { callText, type Node, seenOf, wantedText } from '../../doors/rows.ts'
 import type { Id, Json, PendingApproval, PendingQuestion } from '../../index.ts'
 import { legate } from '../command/next-command.ts'
-import { shortId } from '../store/find-run.ts'
+import { shownId } from '../store/find-run.ts'
 import { exactLine, oneLine } from '../terminal/clean.ts'
 import { cut, wrap, wrapSigned } from '../terminal/width.ts'
 import { preview } from './words.ts'
@@ -31,15 +31,13 @@ export function describeWholeCall(node: Node, folder?: string): string {
 }
 
 /** Describes a request, with a change of several lines in a file, or over one in the folder, shown as a diff. */
-export function requestLines(asked: WantedCall, folder?: string): string {
+export function requestLines(asked: Pick<PendingApproval, 'request' | 'tool' | 'input'>, folder?: string): string {
   const { request, tool, input } = asked
   const change = tool === null ? undefined : changeIn(input, tool === 'write_file' ? folder : undefined)
   if (change === undefined) return wantedText(asked)
   const head = request === `tool:${tool}` ? '' : `${exactLine(request)} for `
   return [`${head}${exactLine(tool ?? '')} ${exactLine(change.path)}`, ...change.lines].join('\n')
 }
-
-type WantedCall = Pick<PendingApproval, 'request' | 'tool' | 'input'>
 
 interface Change {
   readonly path: string
@@ -132,13 +130,13 @@ function fieldsOf(value: Json): { readonly [key: string]: Json } {
 
 /** Writes the commands that answer a waiting call. */
 export function approveCommands(node: Node): string {
-  const which = `${shortId(node.id)}${seenOption(seenOf(node) ?? '')}`
+  const which = `${shownId(node.id)}${seenOption(seenOf(node) ?? '')}`
   return `${legate(`approve ${which}`)}, or ${legate(`deny ${which} --reason TEXT`)}`
 }
 
 /** Writes the command that shows a request whole, for places that have no room for it: nobody is handed a hash unseen. */
 export function showCommand(nodeId: Id): string {
-  return legate(`approvals ${shortId(nodeId)}`)
+  return legate(`approvals ${shownId(nodeId)}`)
 }
 
 /** Binds an answer to the request shown beside it: the node may ask for something else by then. */
@@ -147,7 +145,7 @@ export function seenOption(digest: string): string {
 }
 
 /** The question a call asked a person, on one line. */
-export function questionOf({ metadata: { question } }: Node): string {
+export function questionOnOneLine({ metadata: { question } }: Node): string {
   const text = typeof question === 'object' && question !== null ? Reflect.get(question, 'text') : undefined
   return typeof text === 'string' ? oneLine(text) : ''
 }
@@ -170,13 +168,13 @@ export function replyCommand(node: Node): string {
 
 /** Writes the command that answers a question, or gives the result of a call. */
 export function answerCommand({ nodeId, seen, to }: Pick<PendingQuestion, 'nodeId' | 'seen' | 'to'>): string {
-  const id = shortId(nodeId)
+  const id = shownId(nodeId)
   return legate(to === 'outside' ? `answer ${id}${seenOption(seen)} RESULT` : `answer ${id} TEXT`)
 }
 
 /** Writes the command that settles an uncertain call. */
 export function settleCommand({ nodeId, seen }: { readonly nodeId: Id; readonly seen: string }): string {
-  const command = legate(`settle ${shortId(nodeId)}${seenOption(seen)}`)
+  const command = legate(`settle ${shownId(nodeId)}${seenOption(seen)}`)
   return `${command} --happened [--result JSON], or --run-again, or --leave`
 }
 

@@ -14,7 +14,7 @@ import {
   usagesOf,
 } from '../../server/client/index.ts'
 import { oneLine } from '../terminal/clean.ts'
-import { spendOf, type TokenCost, wordsOf } from './words.ts'
+import { contentWords, spendOf, type TokenCost } from './words.ts'
 
 /** Enough of a stream to show its end on one line. */
 const HEARD = 400
@@ -43,7 +43,7 @@ export interface WatchedRun extends Pick<RunTree, 'agent' | 'state' | 'startedAt
   readonly spent: readonly TokenCost[]
   /** The text its model is streaming; null if it is silent. */
   readonly hears: Heard | null
-  /** What limits refused it, one line for each limit. */
+  /** The limits that refused the run, one line for each. */
   readonly limits: readonly string[]
 }
 
@@ -144,7 +144,7 @@ function heardFrom({ text, reasoning, writes, progress }: TreeNode): Heard | nul
 
 function lastWordsOf(nodes: readonly TreeNode[]): string {
   for (const { role, content } of nodes.toReversed()) {
-    const words = role === 'agent' && content !== null ? oneLine(wordsOf(content).slice(0, HEARD)) : ''
+    const words = role === 'agent' && content !== null ? oneLine(contentWords(content).slice(0, HEARD)) : ''
     if (words !== '') return words
   }
   return ''
@@ -153,7 +153,7 @@ function lastWordsOf(nodes: readonly TreeNode[]): string {
 /** Shortens the first prompt to a few words; arguments to their values. */
 function taskOf(nodes: readonly TreeNode[]): string {
   for (const { role, content } of nodes) {
-    const task = role === 'user' && content !== null ? shortTask(wordsOf(content)) : ''
+    const task = role === 'user' && content !== null ? shortTask(contentWords(content)) : ''
     if (task !== '') return task
   }
   return ''

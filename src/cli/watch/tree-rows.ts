@@ -1,10 +1,10 @@
 import type { Node } from '../../doors/rows.ts'
-import { shortId } from '../store/find-run.ts'
+import { shownId } from '../store/find-run.ts'
 import { plural } from '../terminal/amounts.ts'
 import { oneLine } from '../terminal/clean.ts'
 import type { Activity } from './activity.ts'
 import type { WatchedRun, WatchedTree } from './run-tree.ts'
-import { sumOf, type TokenCost } from './words.ts'
+import { type TokenCost, totalSpend } from './words.ts'
 
 export type Sign = 'done' | 'failed' | 'works' | 'waits' | 'person' | 'stuck' | 'none'
 
@@ -41,7 +41,7 @@ export function treeRows(trees: readonly WatchedTree[], options: RowsOptions): T
 
 /** Sums the usage of a run and everything below it. */
 export function spendOfTree(run: WatchedRun): TokenCost {
-  return sumOf([...run.spent, ...run.children.map(spendOfTree)])
+  return totalSpend([...run.spent, ...run.children.map(spendOfTree)])
 }
 
 /** A run, or several ended ones on one line. */
@@ -92,7 +92,7 @@ function rowOf(branch: Branch, options: RowsOptions): TreeRow {
   const { agent, startedAt, endedAt } = run
   const ms = startedAt === null ? null : (endedAt ?? options.now) - startedAt
   const name = isOneOf && run.task !== '' ? `${agent}: ${run.task}` : agent
-  const row = { prefix, name, spend: sumOf(run.spent), ms }
+  const row = { prefix, name, spend: totalSpend(run.spent), ms }
   if (run.state === 'ended') {
     const sign = run.status === 'completed' ? 'done' : 'failed'
     return { ...row, sign, text: [run.status, run.lastWords].filter(Boolean).join(': ') }
@@ -107,7 +107,7 @@ function endedRow(prefix: string, ended: readonly WatchedRun[]): TreeRow {
   for (const { status } of ended) times.set(status ?? '', (times.get(status ?? '') ?? 0) + 1)
   const text = [...times].map(([status, number]) => `${number} ${oneLine(status)}`).join(', ')
   const sign = times.size === 1 && times.has('completed') ? 'done' : 'failed'
-  return { prefix, sign, name: `${ended.length} ended`, text, spend: sumOf(ended.map(spendOfTree)), ms: null }
+  return { prefix, sign, name: `${ended.length} ended`, text, spend: totalSpend(ended.map(spendOfTree)), ms: null }
 }
 
 export function textRow(prefix: string, text: string): TreeRow {
@@ -122,6 +122,6 @@ export function nodeLine({ id, kind, purpose, state, input, preview, marks }: No
   const hidden = marks?.deletedAt != null ? ', deleted' : marks?.excludedAt != null ? ', excluded' : ''
   const text = oneLine(preview)
   const shown = text.length > SHOWN ? `${text.slice(0, SHOWN - 1)}…` : text
-  const replaced = marks?.replacedBy == null ? '' : `, replaced by ${shortId(marks.replacedBy)}`
-  return `${shortId(id)}  ${oneLine(what).padEnd(16)} ${state}${hidden}${replaced}  ${shown}`.trimEnd()
+  const replaced = marks?.replacedBy == null ? '' : `, replaced by ${shownId(marks.replacedBy)}`
+  return `${shownId(id)}  ${oneLine(what).padEnd(16)} ${state}${hidden}${replaced}  ${shown}`.trimEnd()
 }

@@ -13,7 +13,7 @@ import { oneLine } from '../terminal/clean.ts'
 import { cut } from '../terminal/width.ts'
 
 /** Formats content for people: text as it is, other blocks by their kind. */
-export function wordsOf(content: Content): string {
+export function contentWords(content: Content): string {
   if (typeof content === 'string') return content
   return content
     .map((block) => {
@@ -34,7 +34,7 @@ export function preview(value: Json, columns: number): string {
 /**
  * The name of the agent whose code a process needs to continue a conversation; empty if the row holds the whole agent.
  */
-export function codeOf(conversation: Pick<Conversation, 'agent'> | undefined): string {
+export function neededCode(conversation: Pick<Conversation, 'agent'> | undefined): string {
   return conversation === undefined ? '?' : (conversation.agent.code ?? conversation.agent.name)
 }
 
@@ -82,7 +82,7 @@ function priceOf(usage: Usage, model: string): number | null {
 }
 
 /** Sums the usage. The sum is unknown if a part is: leaving it out would give a wrong number. */
-export function sumOf(spends: readonly TokenCost[]): TokenCost {
+export function totalSpend(spends: readonly TokenCost[]): TokenCost {
   const used = spends.filter(({ tokens }) => tokens > 0)
   return {
     tokens: used.reduce((sum, { tokens }) => sum + tokens, 0),

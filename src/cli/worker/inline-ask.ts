@@ -8,7 +8,15 @@ import { hasScreen } from '../terminal/paint.ts'
 import { requestLines, type ScreenQuestion } from '../watch/request-text.ts'
 import type { RunView } from '../watch/view.ts'
 import { workspaceOf } from '../watch/words.ts'
-import { approvalsIn, isQuestion, keyOf, type PersonRequest, questionsIn, type Responder, SayYes } from './responder.ts'
+import {
+  approvalsOfRuns,
+  isQuestion,
+  type PersonRequest,
+  questionsOfRuns,
+  type Responder,
+  requestKey,
+  SayYes,
+} from './responder.ts'
 
 /** Keys typed this soon after a question appears were not meant for it. */
 const UNREAD_MS = 400
@@ -56,11 +64,12 @@ export class InlineAsk implements Responder {
   async look(runs: readonly DeskRun[]): Promise<void> {
     const { desk } = this.options
     if (this.current !== undefined && (await this.isOpen(this.current))) return
-    const approvals = this.options.questionsOnly === true ? [] : await approvalsIn(desk, runs)
-    const asked: readonly PersonRequest[] = [...approvals, ...(await questionsIn(desk, runs))]
-    const next = asked.find((one) => !this.answers.has(keyOf(one)))
+    const approvals = this.options.questionsOnly === true ? [] : await approvalsOfRuns(desk, runs)
+    const asked: readonly PersonRequest[] = [...approvals, ...(await questionsOfRuns(desk, runs))]
+    const next = asked.find((one) => !this.answers.has(requestKey(one)))
     const folder = next === undefined ? undefined : await this.folderFor(next)
-    if (this.isClosed || isSame(next, this.current) || (next !== undefined && this.answers.has(keyOf(next)))) return
+    if (this.isClosed || isSame(next, this.current) || (next !== undefined && this.answers.has(requestKey(next))))
+      return
     this.folder = folder
     this.show(next)
   }
@@ -146,7 +155,7 @@ export class InlineAsk implements Responder {
   private answer(word: PersonAnswer): void {
     if (this.current === undefined) return
     const asked = this.current
-    const key = keyOf(asked)
+    const key = requestKey(asked)
     this.show(undefined)
     this.answers.set(
       key,
@@ -180,7 +189,7 @@ export class InlineAsk implements Responder {
 
 function isSame(one: PersonRequest | undefined, other: PersonRequest | undefined): boolean {
   if (one === undefined || other === undefined) return one === other
-  return keyOf(one) === keyOf(other)
+  return requestKey(one) === requestKey(other)
 }
 
 function confirmation(asked: PersonRequest, word: PersonAnswer): string {

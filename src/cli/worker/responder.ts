@@ -21,11 +21,11 @@ export function isQuestion(asked: PersonRequest): asked is PendingQuestion {
 }
 
 /** Identifies one request: a node may make several in turn, and each is separate. */
-export function keyOf(asked: PersonRequest): string {
+export function requestKey(asked: PersonRequest): string {
   return isQuestion(asked) ? asked.nodeId : `${asked.nodeId} ${asked.seen}`
 }
 
-export async function approvalsIn(desk: Desk, runs: readonly DeskRun[]): Promise<PendingApproval[]> {
+export async function approvalsOfRuns(desk: Desk, runs: readonly DeskRun[]): Promise<PendingApproval[]> {
   const found = await Promise.all(runs.map(({ id }) => desk.approvals({ runId: id })))
   return found.flat()
 }
@@ -33,7 +33,7 @@ export async function approvalsIn(desk: Desk, runs: readonly DeskRun[]): Promise
 /** More than any person answers in a sitting. */
 const MOST_QUESTIONS = 1_000
 
-export async function questionsIn(desk: Desk, runs: readonly DeskRun[]): Promise<PendingQuestion[]> {
+export async function questionsOfRuns(desk: Desk, runs: readonly DeskRun[]): Promise<PendingQuestion[]> {
   const { store } = desk
   const roots = new Set(await Promise.all(runs.map(({ conversationId }) => store.rootOf(conversationId))))
   const asked: PendingQuestion[] = []
@@ -61,8 +61,8 @@ export class SayYes implements Responder {
   }
 
   async look(runs: readonly DeskRun[]): Promise<void> {
-    for (const asked of await approvalsIn(this.options.desk, runs)) {
-      const key = keyOf(asked)
+    for (const asked of await approvalsOfRuns(this.options.desk, runs)) {
+      const key = requestKey(asked)
       if (this.answers.has(key)) continue
       this.answers.set(
         key,

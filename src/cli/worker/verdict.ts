@@ -3,13 +3,13 @@ import type { Id, RunOutcome } from '../../index.ts'
 import { EXIT } from '../command/command.ts'
 import { legate, shellWord } from '../command/next-command.ts'
 import type { Desk, DeskRows, DeskRun } from '../desk/desk.ts'
-import { shortId } from '../store/find-run.ts'
+import { shownId } from '../store/find-run.ts'
 import { age, duration, plural } from '../terminal/amounts.ts'
 import { cleanText, oneLine } from '../terminal/clean.ts'
 import { outputColumns } from '../terminal/output.ts'
 import { wrapSigned } from '../terminal/width.ts'
 import { type OpenState, openStateOf } from '../watch/activity.ts'
-import { approveCommands, describeWholeCall, questionOf, replyCommand } from '../watch/request-text.ts'
+import { approveCommands, describeWholeCall, questionOnOneLine, replyCommand } from '../watch/request-text.ts'
 import { workspaceOf } from '../watch/words.ts'
 
 /** Why a worker can do no more for a run: it ended, a person must answer, or the code is missing. */
@@ -27,7 +27,7 @@ export interface Standstill {
 export async function endOf(desk: Desk, run: DeskRun, again: ContinueCommand): Promise<RunVerdict> {
   const { status, text, error, advice: usual, durationMs, children } = await run.result
   const advice = ADVICE[status]?.(again(run.id)) ?? usual
-  const head = `${await nameOf(desk, run)} ${oneLine(status)} after ${duration(durationMs)}, ${plural(children, 'subagent')}`
+  const head = `${await runName(desk, run)} ${oneLine(status)} after ${duration(durationMs)}, ${plural(children, 'subagent')}`
   const why = error === null ? '' : `: ${oneLine(error.message)}${advice === null ? '' : `\n  ${oneLine(advice)}`}`
   const words = text.trim() === '' ? '' : `\n\n${indented(cleanText(text))}\n`
   return { exitCode: status === 'completed' ? EXIT.completed : EXIT.other, text: `${head}${why}${words}` }
@@ -57,7 +57,7 @@ export async function standstillOf(
   if (turn === undefined || turn.state === 'ended' || turn.cancel !== null) return null
   const standing = await openStateOf(desk, turn)
   const { state, asked, questions, needs, pids, wakes } = standing
-  const name = await nameOf(desk, run)
+  const name = await runName(desk, run)
   const lines = await look(desk.store, turn.rootId, (tree) => waitingLines(tree, standing))
   const text = `${name} waits for a person:\n${lines.join('\n')}`
   if (state === 'parked' && pids.length > 0) {
@@ -82,7 +82,7 @@ function waitingLines(tree: TreeReader, { asked, questions }: OpenState): string
       (node) =>
         `${indented(fitted(describeWholeCall(node, workspaceOf(tree, node.conversationId))))}\n    ${approveCommands(node)}`,
     ),
-    ...questions.map((node) => `${indented(fitted(questionOf(node)))}\n    ${replyCommand(node)}`),
+    ...questions.map((node) => `${indented(fitted(questionOnOneLine(node)))}\n    ${replyCommand(node)}`),
   ]
 }
 
@@ -92,9 +92,9 @@ export function exitCodeOf(verdicts: readonly RunVerdict[]): number {
   return [EXIT.other, EXIT.parked].find((code) => codes.includes(code)) ?? EXIT.completed
 }
 
-export async function nameOf({ store }: Desk, { id, conversationId }: DeskRun): Promise<string> {
+export async function runName({ store }: Desk, { id, conversationId }: DeskRun): Promise<string> {
   const row = await lookWith(store, conversationId, (tree) => tree.conversation(conversationId))
-  return `${oneLine(row?.agent.name ?? '?')} ${shortId(id)}`
+  return `${oneLine(row?.agent.name ?? '?')} ${shownId(id)}`
 }
 
 /** Fits a text to the terminal and shows all of it, however many rows that takes. */
@@ -113,11 +113,11 @@ function indented(text: string): string {
 /** Returns the printed answer of the last turn of a run's conversation; empty if it did not complete. */
 export async function lastAnswer(desk: Desk, { conversationId }: Pick<DeskRun, 'conversationId'>): Promise<string> {
   const [last] = await lookWith(desk.store, conversationId, (tree) => tree.turnsOf(conversationId, { limit: 1 }))
-  return last === undefined ? '' : answerOf(desk, last.id)
+  return last === undefined ? '' : answerOfRun(desk, last.id)
 }
 
 /** Returns the printed answer of a run; empty if it did not complete. */
-export async function answerOf(desk: Desk, runId: Id): Promise<string> {
+export async function answerOfRun(desk: Desk, runId: Id): Promise<string> {
   const turn = await lookWith(desk.store, runId, (tree) => tree.turn(runId))
   if (turn?.state !== 'ended') return ''
   const { result } = await desk.attach(runId)
@@ -141,7 +141,7 @@ export type ContinueCommand = (runId: Id) => string
 /** Omits the file if the row holds everything needed. */
 export function continueCommand(file?: string): ContinueCommand {
   const code = file === undefined ? '' : ` --module ${shellWord(file)}`
-  return (runId) => legate(`resume ${shortId(runId)}${code}`)
+  return (runId) => legate(`resume ${shownId(runId)}${code}`)
 }
 
 /** Says that nothing is unfinished, and how to continue a cancelled run, which needs its id. */

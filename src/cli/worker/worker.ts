@@ -12,13 +12,13 @@ import { look, lookWith, type Turn } from '../../doors/rows.ts'
 import type { AnyAgent, Id, Json, Run, Runtime } from '../../index.ts'
 import { CliError, EXIT } from '../command/command.ts'
 import type { Desk, DeskRun } from '../desk/desk.ts'
-import { shortId } from '../store/find-run.ts'
+import { shownId } from '../store/find-run.ts'
 import { oneLine } from '../terminal/clean.ts'
 import { openStateOf } from '../watch/activity.ts'
 import type { RunView } from '../watch/view.ts'
 import type { Responder } from './responder.ts'
 import type { ScopedStore } from './scoped-store.ts'
-import { type ContinueCommand, exitCodeOf, nameOf, type RunVerdict, type Standstill, standstillOf } from './verdict.ts'
+import { type ContinueCommand, exitCodeOf, type RunVerdict, runName, type Standstill, standstillOf } from './verdict.ts'
 
 const LOOK_MS = 250
 
@@ -54,11 +54,11 @@ export class Worker {
 
   constructor(parts: WorkerParts) {
     this.parts = parts
-    this.release = onInterrupt({
-      ask: () => this.stopAll().catch((error: unknown) => this.giveUp(error)),
-      leave: () => this.leave(EXIT.terminated),
-      restore: () => this.restoreTerminal(),
-    })
+    this.release = onInterrupt(
+      () => this.stopAll().catch((error: unknown) => this.giveUp(error)),
+      () => this.leave(EXIT.terminated),
+      () => this.restoreTerminal(),
+    )
   }
 
   /** Resolves when none of these runs can continue, or the process was asked to end. */
@@ -174,7 +174,7 @@ export class Worker {
     view.say('Stopping. Finished work is kept. Press Ctrl-C again to end at once.\n')
     for (const run of driven) {
       run.cancel('Interrupted with Ctrl-C.').catch(async (error: unknown) => {
-        view.say(`${await nameOf(desk, run)}: ${error}\n`)
+        view.say(`${await runName(desk, run)}: ${error}\n`)
       })
     }
     for (const run of open) if (!driven.includes(run)) this.recordVerdict(run, LEFT)
@@ -217,20 +217,18 @@ async function attempt<T>(look: () => Promise<T>): Promise<T | undefined> {
   }
 }
 
-export interface Interrupts {
-  /** Called on the first Ctrl-C. */
-  readonly ask: () => void
-  /** Called on SIGTERM or when the terminal is gone: leaves unfinished work to others. */
-  readonly leave: () => void
-  /** Called before the process ends at once, to restore what must be restored. */
-  readonly restore: () => void
-}
-
 /**
  * Handles signals: the first Ctrl-C asks to stop, the second ends at once; SIGTERM and SIGHUP hand over. Returns a
  * function that removes the handlers.
  */
-function onInterrupt({ ask, leave, restore }: Interrupts): () => void {
+function onInterrupt(
+  /** Called on the first Ctrl-C. */
+  ask: () => void,
+  /** Called on SIGTERM or when the terminal is gone: leaves unfinished work to others. */
+  leave: () => void,
+  /** Called before the process ends at once, to restore what must be restored. */
+  restore: () => void,
+): () => void {
   let asked = false
   const interrupted = (): void => {
     if (asked) {
@@ -257,7 +255,7 @@ const GO_ON = 'Go on where you stopped.'
  * CliError if that is not possible.
  */
 export async function continueCancelled(runtime: Runtime, target: Turn, agents: readonly AnyAgent[]): Promise<Run> {
-  const id = shortId(target.id)
+  const id = shownId(target.id)
   const { rootId, conversationId } = target
   const conversation = await look(runtime.store, rootId, (tree) => tree.conversation(conversationId))
   refuseEnded(target)
@@ -275,7 +273,7 @@ export async function continueCancelled(runtime: Runtime, target: Turn, agents: 
 /** Throws a CliError for a run that has ended and was not cancelled: nothing takes it up again. */
 export function refuseEnded({ id, outcome }: Turn): void {
   if (outcome === null || outcome.status === 'cancelled') return
-  throw new CliError(`The run ${shortId(id)} has ended: ${oneLine(outcome.status)}. There is nothing to resume.`)
+  throw new CliError(`The run ${shownId(id)} has ended: ${oneLine(outcome.status)}. There is nothing to resume.`)
 }
 
 /** Sends one more message to an agent that its row holds, which starts one more run. */
@@ -293,7 +291,7 @@ async function sameInput({ name, input }: AnyAgent, { id, conversationId, input:
   const checked = await input?.validate(asked)
   if (checked === undefined || checked.ok) return asked
   throw new CliError(
-    `The run ${shortId(id)} was cancelled, and the input schema of "${oneLine(name)}" does not accept its input a ` +
+    `The run ${shownId(id)} was cancelled, and the input schema of "${oneLine(name)}" does not accept its input a ` +
       `second time (${oneLine(checked.issues.map(({ message }) => message).join('; '))}). Continue in your program: runtime.run(agent, input, ` +
       `{ conversationId: '${conversationId}' }).`,
   )

@@ -87,7 +87,7 @@ export async function importTree(
   const hashes = tree === given ? [bare] : [headOf(tree), await checkRows(ledger, tree)]
   if (hashes.some((hash) => isThere(known, hash))) return rootId
   await archive.restore(tree)
-  if (countedFor.length > 0) await count(ledger, { rootId, bytes, countedFor })
+  if (countedFor.length > 0) await count(ledger, rootId, bytes, countedFor)
   return rootId
 }
 
@@ -104,14 +104,13 @@ function isThere(known: WholeTree | undefined, hash: string | undefined): boolea
   return hash !== undefined && (last?.hash === hash || headOf(known) === hash)
 }
 
-interface Counted {
-  readonly rootId: Id
-  readonly bytes: number
-  readonly countedFor: readonly string[]
-}
-
 /** A commit that changes no row: sums are counted with commits alone. */
-async function count({ store, clock }: Ledger, { rootId, bytes, countedFor }: Counted): Promise<void> {
+async function count(
+  { store, clock }: Ledger,
+  rootId: Id,
+  bytes: number,
+  countedFor: readonly string[],
+): Promise<void> {
   await look(store, rootId, (tree) => tree.conversation(rootId))
   const { storedBytesOf } = await import('../rules/settle/charges.ts')
   const now = clock.now()
@@ -251,7 +250,7 @@ export interface OwnerParts {
   /** Resolves when nothing of the tree is open. */
   idle(rootId: Id): Promise<void>
   dropCopies(rootId: Id): Promise<void>
-  /** What is kept beside the store. */
+  /** The data that owners keep beside the store. */
   stores(): readonly OwnerFiles[]
 }
 
@@ -278,7 +277,9 @@ export async function forgetOwner(store: Store, owner: string, parts: OwnerParts
     if (roots.length === 0) break
     if (passes === MOST_PASSES) throw stillStarting(owner, roots.length)
     await forgetTrees(
-      { store, parts, tally },
+      store,
+      parts,
+      tally,
       roots.map(({ id }) => id),
     )
   }
@@ -300,14 +301,8 @@ interface OwnerTally {
   cancelled: number
 }
 
-interface OwnerWork {
-  readonly store: Store
-  readonly parts: OwnerParts
-  readonly tally: OwnerTally
-}
-
 /** First all are asked to stop, so that they stop at the same time. */
-async function forgetTrees({ store, parts, tally }: OwnerWork, rootIds: readonly Id[]): Promise<void> {
+async function forgetTrees(store: Store, parts: OwnerParts, tally: OwnerTally, rootIds: readonly Id[]): Promise<void> {
   for (const rootId of rootIds) tally.cancelled += await stopTree(store, rootId, parts)
   for (const rootId of rootIds) {
     const stone = await removeStopped(store, rootId, parts)
@@ -349,11 +344,11 @@ async function removeStopped(store: Store, rootId: Id, parts: OwnerParts): Promi
     if (!isLegateError(error, 'tampered')) throw error
   }
   const removal = { ...parts.removal, evenTampered: true }
-  return attempt(async () => archiveOf(store).remove(rootId, removal))
+  return attemptRemoval(async () => archiveOf(store).remove(rootId, removal))
 }
 
 /** Undefined while the tree is open; the error when it cannot be deleted. Throws when the store is away. */
-export async function attempt<T>(remove: () => T | Promise<T>): Promise<T | StoreError | undefined> {
+export async function attemptRemoval<T>(remove: () => T | Promise<T>): Promise<T | StoreError | undefined> {
   try {
     return await remove()
   } catch (error) {

@@ -3,7 +3,7 @@ import { flag, int, listOf, number, type OptionRules, readOptions, text } from '
 import type { Archive, Removal, SurplusQuery, SurplusTree, Tombstone } from '../store/archive.ts'
 import { look } from '../store/look.ts'
 import type { Store } from '../store/store.ts'
-import { archiveOf, attempt, damaged } from './archive.ts'
+import { archiveOf, attemptRemoval, damaged } from './archive.ts'
 
 export interface PruneOptions {
   /** Deletes only trees of this owner. */
@@ -65,7 +65,7 @@ async function* removed(
 ): AsyncGenerator<Gone> {
   if (archive.removeAll !== undefined) return yield* await archive.removeAll(trees, removal)
   for (const { rootId, seq, reason } of trees) {
-    yield await attempt(() => archive.remove(rootId, { ...removal, reason, seq }))
+    yield await attemptRemoval(() => archive.remove(rootId, { ...removal, reason, seq }))
     // A store may answer at once, so other work gets its turn between two trees.
     await new Promise(setImmediate)
   }

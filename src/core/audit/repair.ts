@@ -33,13 +33,9 @@ export function planRepair(draft: Draft, tree: TreeRows, finding: Finding): bool
   return true
 }
 
-interface RepairTarget {
-  readonly draft: Draft
-  readonly tree: TreeRows
-  readonly id: Id
-}
-
-const REPAIRS: { readonly [Type in FindingType]?: (target: RepairTarget) => void } = {
+const REPAIRS: {
+  readonly [Type in FindingType]?: (target: { readonly draft: Draft; readonly tree: TreeRows; readonly id: Id }) => void
+} = {
   wrong_end_time: ({ draft, id }) => {
     const node = draft.node(id)
     const endedAt = isOpen(node.state) ? null : (node.startedAt ?? node.createdAt)

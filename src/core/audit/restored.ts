@@ -12,7 +12,7 @@ export interface RestoredOptions {
   readonly cancel?: boolean
 }
 
-/** What `runtime.restored()` found and did. */
+/** The report of `runtime.restored()`. */
 export interface RestoredReport {
   /** When the last open run was written to: what came later is not in the store. Null where no run is open. */
   readonly lastWrittenAt: number | null

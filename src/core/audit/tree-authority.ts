@@ -1,4 +1,4 @@
-// What an imported tree may still decide: words, layers and definitions in its rows that later runs go by.
+// The authority in the rows of an imported tree: decisions, layers and definitions that later runs go by.
 //
 // Owns:      the list of these, and the words for each.
 // Called by: `audit/archive`, for whoever may bring in history and nothing else.

@@ -34,16 +34,16 @@ export function wrongForm(tree: WholeTree): string | undefined {
 const ORDER: readonly RowLetter[] = ['c', 't', 'n', 'l']
 const NAMES: Readonly<Record<RowLetter, string>> = { c: 'conversation', t: 'turn', n: 'node', l: 'link' }
 
-/** What stands where: rows once and in their order, edges and texts once, records with names of commits. */
+/** Checks the order of a tree: rows once and in their order, edges and texts once, records with names of commits. */
 function wrongPlaces({ rootId, rows, edges, bodies, records }: WholeTree): string | undefined {
-  if (!isId(rootId)) return 'the id of its root is none'
+  if (!isId(rootId)) return 'the id of its root is not an id'
   const seen = new Set<string>()
   let before = 0
   for (const row of rows) {
     const { letter, id, turnId } = row
     const wrong = wrongText(row)
     if (wrong !== undefined) return wrong
-    if (turnId !== null && !isId(turnId)) return 'a row names a turn by an id that is none'
+    if (turnId !== null && !isId(turnId)) return 'a row names a turn by an id that is not valid'
     if (seen.has(letter + id)) return `the ${NAMES[letter]} ${id} stands in it twice`
     seen.add(letter + id)
     const place = ORDER.indexOf(letter)
@@ -52,10 +52,10 @@ function wrongPlaces({ rootId, rows, edges, bodies, records }: WholeTree): strin
   }
   if (isDouble(edges.map(({ from, to, type }) => `${from} ${to} ${type}`))) return 'an edge stands in it twice'
   const ends = edges.flatMap(({ conversationId, from, to }) => [conversationId, from, to])
-  if (!ends.every(isId)) return 'an edge names an id that is none'
+  if (!ends.every(isId)) return 'an edge names an id that is not valid'
   if (isDouble(bodies.map(({ hash }) => hash))) return 'a text stands in it twice'
   const isKept = records.every(({ kind, at, seq }) => /^[a-z]{1,20}$/.test(kind) && isMoment(at) && seq >= 0)
-  return isKept ? undefined : 'a commit of it is none'
+  return isKept ? undefined : 'a commit of it is not valid'
 }
 
 function isDouble(names: readonly string[]): boolean {
@@ -65,7 +65,7 @@ function isDouble(names: readonly string[]): boolean {
 /** A row's text, without the rows around it. */
 function wrongText({ letter, id, text }: WrittenRow): string | undefined {
   const name = NAMES[letter]
-  if (!isId(id)) return `a ${name} has an id that is none`
+  if (!isId(id)) return `a ${name} has an id that is not valid`
   const row = parseOwnJson(text)
   // A key that stands there twice, and blanks: others would read something else.
   if (JSON.stringify(row) !== text) return `the text of the ${name} ${id} is not as stores write it`
@@ -109,9 +109,11 @@ function wrongFields({ rootId, conversations, turns, nodes, links, events }: Com
   )
 }
 
-type Table = { readonly [name: string]: Column<unknown> }
-
-function wrongRow(rows: readonly { readonly id: Id }[], columns: Table, rootId: Id | null): string | undefined {
+function wrongRow(
+  rows: readonly { readonly id: Id }[],
+  columns: { readonly [name: string]: Column<unknown> },
+  rootId: Id | null,
+): string | undefined {
   for (const row of rows) {
     for (const [key, column] of Object.entries(columns)) {
       const given: unknown = Reflect.get(row, key)

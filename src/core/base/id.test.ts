@@ -73,7 +73,7 @@ describe('deriveIds', () => {
     expect(() => deriveIds(parent, 'task', count)).toThrow(/0 to 100000/)
   })
 
-  test('refuses a parent that is no id', () => {
+  test('refuses a parent that is not an id', () => {
     expect(() => deriveIds('root', 'task', 1)).toThrow('"root" is not an id.')
   })
 })

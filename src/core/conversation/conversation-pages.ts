@@ -95,17 +95,6 @@ function knownEvent(type: DurableEventType): DurableEventType {
 const MOST_SCANNED = 2_000
 const NO_LIMIT = Number.POSITIVE_INFINITY
 
-interface MessagePlace {
-  /** The message on whose other side the page begins; undefined for the newest. */
-  readonly at: Node | undefined
-  readonly isForward: boolean
-}
-
-interface PageSize {
-  readonly most: number
-  readonly maxBytes: number
-}
-
 /**
  * The transcript of one conversation, page by page. It never reads more than the page needs, however long the
  * conversation is.
@@ -181,10 +170,21 @@ export class ConversationPages {
     onlyOneCursor(before, after)
     const cursor = before ?? after
     const place = { at: cursor === undefined ? undefined : this.cursorNode(cursor), isForward: after !== undefined }
-    return this.messagesAt(place, { most: positiveNumber(limit, 'limit'), maxBytes: maxBytes ?? NO_LIMIT })
+    return this.messagesAt(place, positiveNumber(limit, 'limit'), maxBytes ?? NO_LIMIT)
   }
 
-  private messagesAt({ at, isForward }: MessagePlace, { most, maxBytes }: PageSize): MessagePage {
+  private messagesAt(
+    {
+      at,
+      isForward,
+    }: {
+      /** The message on whose other side the page begins; undefined for the newest. */
+      readonly at: Node | undefined
+      readonly isForward: boolean
+    },
+    most: number,
+    maxBytes: number,
+  ): MessagePage {
     const [rows, shown] = [new PageRoom(maxBytes), new PageRoom(maxBytes)]
     // In the order of reading, which is backward unless the page is one after a message.
     const found: TranscriptLine[] = []

@@ -39,10 +39,6 @@ export interface ConversationHome extends HistoryHome {
   groupsOf(tree: TreeReader, row: Conversation): Groups | undefined
 }
 
-export interface HandleParts extends Pick<HistoryParts, 'attach' | 'caller' | 'mayBegin'> {
-  readonly home: ConversationHome
-}
-
 export interface MutateOptions {
   /** The running turn to put nodes into. Default: a new turn. */
   readonly runId?: Id
@@ -63,7 +59,11 @@ export class ConversationHandle {
   /** The layers of whoever holds this handle, the runtime's among them. */
   private readonly caller: readonly Json[]
 
-  constructor(ledger: Ledger, { id, rootId }: Pick<Conversation, 'id' | 'rootId'>, parts: HandleParts) {
+  constructor(
+    ledger: Ledger,
+    { id, rootId }: Pick<Conversation, 'id' | 'rootId'>,
+    parts: Pick<HistoryParts, 'attach' | 'caller' | 'mayBegin'> & { readonly home: ConversationHome },
+  ) {
     const { home, caller = [] } = parts
     this.ledger = ledger
     this.id = id

@@ -138,7 +138,15 @@ export class Feeds {
   }
 
   /** Returns the sink that a node streams to while it runs. End it with `endLive`. */
-  beginLive({ tree, node, conversation }: LivePlace): LiveNode {
+  beginLive({
+    tree,
+    node,
+    conversation,
+  }: {
+    readonly tree: TreeReader
+    readonly node: Node
+    readonly conversation: Conversation
+  }): LiveNode {
     const isFirst = conversation.turnCount === 1
     const parentId = isFirst ? conversation.parentTurnId : (tree.link(node.turnId)?.hostTurnId ?? null)
     const live = new LiveNode(node, conversation.path, parentId)
@@ -182,13 +190,6 @@ const FAR_BACK = 2_000
 
 function isFarBack(from: number, last: number): boolean {
   return last - from > FAR_BACK
-}
-
-/** A node that begins to stream. */
-export interface LivePlace {
-  readonly tree: TreeReader
-  readonly node: Node
-  readonly conversation: Conversation
 }
 
 export interface TreeFeedOptions {

@@ -77,12 +77,14 @@ function isOpen(tree: TreeReader, { id, epoch }: Node): boolean {
   }
 }
 
-function liveEvent({ node, path, parentId }: LiveNode, state: LiveState, now: Moment): LiveEvent {
+function liveEvent(
+  { node, path, parentId }: LiveNode,
+  state: LiveState,
+  now: Pick<LiveEvent, 'seq' | 'at'>,
+): LiveEvent {
   const { conversationId, turnId: runId, id: nodeId } = node
   return { ...now, conversationId, runId, nodeId, path, parentId, type: 'live', ...state }
 }
-
-type Moment = Pick<LiveEvent, 'seq' | 'at'>
 
 /** The last state of each node that somebody asked for, and what it was made of. */
 const made: WeakMap<LiveNode, { readonly pieces: number; readonly length: number; readonly state: LiveState | null }> =
@@ -115,9 +117,10 @@ function foldPieces(said: readonly LiveBody[], first: number): LiveState | null 
   return { attempt, text: text.join(''), reasoning: reasoning.join(''), calls: written }
 }
 
-type CallTexts = Map<string, { readonly tool: string; readonly text: string[] }>
-
-function addInput(calls: CallTexts, piece: Extract<LiveBody, { type: 'tool-input-delta' }>): void {
+function addInput(
+  calls: Map<string, { readonly tool: string; readonly text: string[] }>,
+  piece: Extract<LiveBody, { type: 'tool-input-delta' }>,
+): void {
   const known = calls.get(piece.callId)
   if (known === undefined) calls.set(piece.callId, { tool: piece.tool, text: [piece.text] })
   else known.text.push(piece.text)

@@ -26,18 +26,15 @@ export interface RunHandleOptions<Out> {
   /** Settles when the run is recorded; rejects when it could not be. Undefined when it is recorded already. */
   readonly started: undefined | Promise<unknown>
   readonly result: () => Promise<RunOutcome<Out>>
-  readonly follow: (from: FollowFrom, sees: EventScope) => Later<AsyncIterableIterator<RunEvent>>
+  readonly follow: (
+    from: { readonly after: number; readonly live: boolean },
+    sees: EventScope,
+  ) => Later<AsyncIterableIterator<RunEvent>>
   readonly cancel: (reason: string | undefined) => Promise<void>
   /** The output schema; null when the answer may be anything, undefined when this process does not have the run's code. */
   readonly output: CheckedSchema | null | undefined
   /** The parts, beside its events, that reading fields needs. */
   readonly fields: FieldParts
-}
-
-/** Where a reader begins. */
-export interface FollowFrom {
-  readonly after: number
-  readonly live: boolean
 }
 
 export interface FieldParts {

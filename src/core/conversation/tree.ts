@@ -51,14 +51,14 @@ export async function readTreeOf(
   const most = positiveNumber(limitTurns, 'limitTurns')
   const found = await lookWith(store, conversationId, (tree) => {
     const row = tree.conversation(conversationId)
-    return row === undefined ? undefined : treeOf(tree, row, most)
+    return row === undefined ? undefined : conversationTree(tree, row, most)
   })
   if (found === undefined) throw await notFound(store, 'conversation', conversationId)
   return found
 }
 
 /** Everything that started from a conversation or a lane: its latest runs, their delegations, its lanes. */
-export function treeOf(tree: TreeReader, row: Conversation, limitTurns: number): ConversationTree {
+export function conversationTree(tree: TreeReader, row: Conversation, limitTurns: number): ConversationTree {
   const turns = turnsBackward(tree, row, { last: row.turnCount - 1, limit: limitTurns })
   return {
     conversationId: row.id,
@@ -69,7 +69,7 @@ export function treeOf(tree: TreeReader, row: Conversation, limitTurns: number):
     runs: turns.map((turn) => runTree(tree, turn, null)),
     lanes: lanesOf(tree, row.id).flatMap(({ id }) => {
       const lane = tree.conversation(id)
-      return lane === undefined ? [] : [treeOf(tree, lane, limitTurns)]
+      return lane === undefined ? [] : [conversationTree(tree, lane, limitTurns)]
     }),
   }
 }

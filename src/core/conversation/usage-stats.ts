@@ -47,7 +47,7 @@ export async function usageStats(store: Store, lane: LanePlace, query: UsageQuer
   // Nearly everything in a tree happens while its root works.
   const isAll = of === 'tree' || (laneId === rootId && since === Number.NEGATIVE_INFINITY)
   const events = isAll
-    ? newestEvents(store, { rootId, last: await look(store, rootId, (tree) => tree.lastSeq(rootId)) }, since)
+    ? newestEvents(store, rootId, await look(store, rootId, (tree) => tree.lastSeq(rootId)), since)
     : turnEvents(store, rootId, await look(store, rootId, (tree) => turnsSince(tree, laneId, { since, until })))
   for await (const { body, at, conversationId } of events) {
     if (body.type !== 'usage' || at < since || at >= until || (of === 'lane' && conversationId !== laneId)) continue
@@ -62,16 +62,16 @@ export async function usageStats(store: Store, lane: LanePlace, query: UsageQuer
 /** A conversation or lane, and the root of its tree. */
 type LanePlace = Pick<Conversation, 'id' | 'rootId'>
 
-interface LogEnd {
-  readonly rootId: Id
-  /** The number of its last event. */
-  readonly last: number
-}
-
 const PAGE = 1_000
 
 /** Reads backward to the first page on which everything is older. */
-async function* newestEvents(store: Store, { rootId, last }: LogEnd, since: number): AsyncGenerator<EventRow, void> {
+async function* newestEvents(
+  store: Store,
+  rootId: Id,
+  /** The number of its last event. */
+  last: number,
+  since: number,
+): AsyncGenerator<EventRow, void> {
   for (let end = last; end > 0; end -= PAGE) {
     const after = Math.max(0, end - PAGE)
     const events = await store.events(rootId, after, end - after)

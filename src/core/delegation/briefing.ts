@@ -99,7 +99,7 @@ async function ownBriefing(
     const made = toJson(await mode(hostContext(run, about), copied(about.input) as Json))
     if (!made.ok) return { failed: `The briefing is not JSON: ${made.error}` }
     if (typeof made.value !== 'object' || made.value === null || Array.isArray(made.value)) {
-      return { failed: 'The briefing is no object: give what the child should know, such as { recent_events }.' }
+      return { failed: 'The briefing is not an object: give what the child should know, such as { recent_events }.' }
     }
     const context = readContext(made.value, about.input)
     return {

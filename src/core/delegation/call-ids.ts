@@ -133,7 +133,7 @@ function givenIn(input: unknown): unknown {
   return input instanceof CallerInput ? input.input : input
 }
 
-/** One text for equal inputs. An input that is no JSON may still be one that its schema makes JSON of. */
+/** One text for equal inputs. An input that is not JSON may still be one that its schema makes JSON of. */
 function textOf(input: unknown): string {
   const json = toJson(input)
   return json.ok ? canonicalJson(json.value) : serialized(input)

@@ -1,7 +1,7 @@
 import { InputError } from '../base/error.ts'
 import { readTextFile, TextFileTrouble } from '../files/text-file.ts'
+import { fileError } from '../prompt/file/file-error.ts'
 import { loadPromptText, MOST_PROMPT_BYTES, type PromptLoadOptions } from '../prompt/file/load-text.ts'
-import { fileError } from '../prompt/file/tree.ts'
 import type { Prompt } from '../prompt/prompt.ts'
 
 export type { AgentRequest, RequestRuntime, RequestStartOptions } from '../agent/definition/agent-request.ts'

@@ -70,7 +70,7 @@ export const BOOLEAN = 16
 export const NULL = 32
 export const ANY = 63
 
-export function kindOf(value: unknown): number {
+export function valueKind(value: unknown): number {
   if (value === null) return NULL
   if (typeof value === 'string') return STRING
   if (typeof value === 'number') return NUMBER

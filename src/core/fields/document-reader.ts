@@ -9,7 +9,6 @@ import {
   isAnySpace,
   isBare,
   isSpace,
-  kindOf,
   LIST,
   OBJECT,
   openBrace,
@@ -18,9 +17,10 @@ import {
   quote,
   STRING,
   slash,
+  valueKind,
 } from './chars.ts'
 import { FieldEvent, type FieldKind } from './field-event.ts'
-import { KeyShape, OpenContainer, pathOf } from './frame.ts'
+import { framePath, KeyShape, OpenContainer } from './frame.ts'
 import { CommentReader, kindBegun, losesDigits, readBareValue, readLooseValue } from './literal-reader.ts'
 import type { CommitRule } from './schema-view.ts'
 import { StringReader } from './string-reader.ts'
@@ -229,7 +229,7 @@ export class DocumentReader {
     const value = this.options.isStrict ? readBareValue(text, from, to) : readLooseValue(text, from, to)
     if (value === undefined)
       return this.fail(`${JSON.stringify(text.slice(from, Math.min(to, from + 40)))} is no value`)
-    this.consider(kindOf(value))
+    this.consider(valueKind(value))
     if (typeof value !== 'number' || Number.isSafeInteger(value)) return this.complete(value)
     if (!Number.isFinite(value)) {
       this.note('is not a finite number, which JSON cannot keep; it was read as null')
@@ -397,7 +397,7 @@ class Notes {
   readonly list: Issue[] = []
 
   add(parent: OpenContainer | null, key: string | number, message: string): void {
-    if (this.list.length < maxNotes) this.list.push({ path: pathOf(parent, key), message })
+    if (this.list.length < maxNotes) this.list.push({ path: framePath(parent, key), message })
   }
 }
 

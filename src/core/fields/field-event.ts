@@ -1,6 +1,6 @@
 import type { Issue } from '../base/schema/schema.ts'
 import { dotPath, slashPath, wildcardPath } from './field-path.ts'
-import { type OpenContainer, pathOf } from './frame.ts'
+import { framePath, type OpenContainer } from './frame.ts'
 import { matchesKey, type PathPattern } from './path-pattern.ts'
 
 export type FieldKind = 'open' | 'delta' | 'done' | 'truncated'
@@ -47,7 +47,7 @@ export class FieldEvent<Value = unknown> {
 
   /** Keys and indexes from the root, which is `[]`. */
   get path(): (string | number)[] {
-    return pathOf(this.parent, this.key)
+    return framePath(this.parent, this.key)
   }
 
   /** Example: `tasks[0].title`. */

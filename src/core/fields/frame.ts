@@ -77,7 +77,7 @@ export class OpenContainer {
 const shortList = 32
 
 /** The keys and indexes that lead to `key` in `parent`; none for the root. */
-export function pathOf(parent: OpenContainer | null, key: string | number): (string | number)[] {
+export function framePath(parent: OpenContainer | null, key: string | number): (string | number)[] {
   if (parent === null) return []
   const path = new Array<string | number>(parent.depth)
   path[parent.depth - 1] = key

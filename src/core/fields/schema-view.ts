@@ -1,5 +1,5 @@
 import { type JsonSchema, refersTo, resolvePointer } from '../base/schema/json-schema.ts'
-import { ANY, BOOLEAN, kindOf, LIST, NULL, NUMBER, OBJECT, STRING } from './chars.ts'
+import { ANY, BOOLEAN, LIST, NULL, NUMBER, OBJECT, STRING, valueKind } from './chars.ts'
 import type { OpenContainer } from './frame.ts'
 
 /**
@@ -110,8 +110,8 @@ function kindsOf(schema: JsonSchema): number {
   const { type } = schema
   const bits = (Array.isArray(type) ? type : [type]).reduce<number>((sum, name) => sum | (kindNames.get(name) ?? 0), 0)
   if (bits !== 0) return bits
-  if ('const' in schema) return kindOf(schema['const'])
-  return Array.isArray(schema['enum']) ? schema['enum'].reduce<number>((sum, value) => sum | kindOf(value), 0) : ANY
+  if ('const' in schema) return valueKind(schema['const'])
+  return Array.isArray(schema['enum']) ? schema['enum'].reduce<number>((sum, value) => sum | valueKind(value), 0) : ANY
 }
 
 const kindNames = new Map<unknown, number>([

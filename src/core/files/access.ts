@@ -11,7 +11,7 @@ import { type Decision, decide, type Verdict } from '../grant/decide.ts'
 import { EVERYTHING, type Layer } from '../grant/grant.ts'
 import { isNamed } from '../grant/guarded.ts'
 import { fileRequest, type Request } from '../grant/request.ts'
-import { denied, type FileOperation, notFound } from './failure.ts'
+import { denied, type FileOperation, fileNotFound } from './failure.ts'
 import { type Area, type LogicalPath, readPath } from './path.ts'
 
 /** Restrictions that hold however much a grant allows. */
@@ -51,7 +51,7 @@ export class FileAccess {
     if (verdict === 'ask' && !this.parts.isApproved(fileRequest(operation, path))) {
       throw denied(operation, path.text, `${reason}, and nobody allowed it before the call began`)
     }
-    if (!this.hasAreaOf(path)) throw notFound(path.text)
+    if (!this.hasAreaOf(path)) throw fileNotFound(path.text)
     return verdict
   }
 

@@ -111,7 +111,10 @@ export class DiskWork {
   }
 
   /** Runs work with the parent directory of a path and the name in it; the name is empty for the area itself. */
-  private inParent<T>({ at, ...how }: Pick<Inside, 'at' | 'operation' | 'guard'>, work: InParent<T>): Promise<T> {
+  private inParent<T>(
+    { at, ...how }: Pick<Inside, 'at' | 'operation' | 'guard'>,
+    work: (parent: HeldDirectory, name: string) => Promise<T>,
+  ): Promise<T> {
     const isArea = at.segments.length === 1
     const segments = isArea ? at.segments : at.segments.slice(0, -1)
     const name = isArea ? '' : (at.segments.at(-1) ?? '')
@@ -147,8 +150,6 @@ export class DiskWork {
   }
 }
 
-type InParent<T> = (parent: HeldDirectory, name: string) => Promise<T>
-
 interface Walked {
   readonly segments: readonly string[]
 }
@@ -163,11 +164,11 @@ interface Step {
   readonly guard: GitGuard
   /** The name of the directory that is held; undefined for an area. */
   readonly folder: string | undefined
-  /** What is reached in it. */
+  /** The path inside of that folder. */
   readonly name: string
 }
 
-/** What git reads in the folder of a repository to know what to run. Its `HEAD` tells that it is one. */
+/** The files of a repository that tell git what to run. A folder with a `HEAD` counts as a repository. */
 const STEERS: ReadonlySet<string> = new Set([
   ...['config', 'config.worktree', 'commondir', 'gitdir', 'hooks', 'info', 'modules', 'worktrees'],
 ])

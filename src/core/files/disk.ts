@@ -66,7 +66,7 @@ export class DiskBackend implements FileBackend {
     return (await this.work()).inDirectory(at, work)
   }
 
-  /** What lies beside the inner folders has the name that it has for the whole application, whose rules hold for it. */
+  /** A file beside the inner folders keeps its name in the whole application, whose rules bind it. */
   nameOf(place: string): LogicalPath | undefined {
     const real = realOf(place)
     if (real === undefined) return undefined

@@ -47,7 +47,7 @@ export function decodeText(bytes: Uint8Array, path: string): string {
   throw new InputError('invalid_input', message, { details: { path } })
 }
 
-export function linesOf(text: string): string[] {
+export function textLines(text: string): string[] {
   const lines = text.split(/\r\n|\n|\r/)
   if (lines.at(-1) === '') lines.pop()
   return lines

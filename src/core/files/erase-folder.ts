@@ -4,7 +4,7 @@
 // Called by: the disk backend, for the files of an owner; the memory tools, for what they remember of one.
 // Must stay true:
 //   - It works in directories that it holds, one below the other, and follows no link: nobody can lead it out of the folder.
-//   - A file of the runtime that somebody moved there stays: it is no file of the owner.
+//   - A file of the runtime that somebody moved there stays: it is not a file of the owner.
 //   - However deep folders lie in one another, it holds three of them: folders are moved up before they are emptied.
 //   - Whoever ends it in the middle loses nothing: the next call goes on with what is left.
 
@@ -60,7 +60,7 @@ async function eraseFrom(parent: HeldDirectory, name: string): Promise<number> {
 const LEFT =
   'The folder of an owner could not be deleted: it holds files of the runtime, such as its store. Move them away.'
 
-/** What was deleted or moved up so far. */
+/** The entries that were deleted or moved up so far. */
 interface Tally {
   files: number
   folders: number
@@ -88,7 +88,7 @@ async function flatten(top: HeldDirectory, name: string, tally: Tally): Promise<
   try {
     for await (const entry of entriesOf(folder)) {
       const found = await folder.look(entry)
-      if (found?.isDirectory() === true) await moveUp(folder, entry, { top, tally })
+      if (found?.isDirectory() === true) await moveUp(folder, entry, top, tally)
       else if (found !== undefined) await removeFile(folder, entry, tally)
     }
   } finally {
@@ -97,12 +97,7 @@ async function flatten(top: HeldDirectory, name: string, tally: Tally): Promise<
   await removeFolder(top, name, tally)
 }
 
-interface Up {
-  readonly top: HeldDirectory
-  readonly tally: Tally
-}
-
-async function moveUp(folder: HeldDirectory, entry: string, { top, tally }: Up): Promise<void> {
+async function moveUp(folder: HeldDirectory, entry: string, top: HeldDirectory, tally: Tally): Promise<void> {
   const free = top.at(nodeCrypto().randomBytes(16).toString('hex'))
   try {
     await rename(folder.at(entry), free)

@@ -19,7 +19,7 @@ export function denied(operation: FileOperation, path: string, reason: string): 
   return new DeniedError('denied', message, { details: { operation, path } })
 }
 
-export function notFound(path: string, hint = ''): NotFoundError {
+export function fileNotFound(path: string, hint = ''): NotFoundError {
   return new NotFoundError('not_found', `Path not found: ${path}${hint}`, { details: { path } })
 }
 

@@ -17,7 +17,7 @@ import type { Request } from '../grant/request.ts'
 import { FileAccess, type FilePolicy, POLICY } from './access.ts'
 import type { FileBackend, FileInfo, Range } from './backend.ts'
 import type { Edit } from './edit.ts'
-import { type FileOperation, IS_DIRECTORY, invalidArgument, notFound, OPERATIONS } from './failure.ts'
+import { type FileOperation, fileNotFound, IS_DIRECTORY, invalidArgument, OPERATIONS } from './failure.ts'
 import { below, isName, type LogicalPath, readPath } from './path.ts'
 import { undecidedFiles } from './undecided-files.ts'
 
@@ -131,8 +131,8 @@ class BoundFiles implements Files {
     if (count !== undefined && !(count > 0)) throw invalidArgument('count', count, 'give a number above 0.')
     const text = await this.textAt(path)
     if (from === 0 && count === undefined) return text
-    const { linesOf } = await texts()
-    return linesOf(text)
+    const { textLines } = await texts()
+    return textLines(text)
       .slice(from, count === undefined ? undefined : from + count)
       .join('\n')
   }
@@ -220,7 +220,7 @@ class BoundFiles implements Files {
   private fileAt(given: string, operation: FileOperation): LogicalPath {
     const path = readPath(given)
     this.access.check(operation, path)
-    if (path.segments.length < 2) throw notFound(path.text, IS_DIRECTORY)
+    if (path.segments.length < 2) throw fileNotFound(path.text, IS_DIRECTORY)
     return path
   }
 
@@ -328,11 +328,11 @@ export interface RuntimeFile {
   readonly path: string
   /** Where it is on this machine. */
   readonly place: string
-  /** What it is, for people: `the store`. */
+  /** Its name for people: `the store`. */
   readonly what: string
 }
 
-/** What holds for all files of a runtime. */
+/** Rules for all files of a runtime. */
 export interface FileSettings extends FilePolicy {
   /**
    * Whose the files are: `own` gives each owner of runs areas of its own, `shared` gives all of them the same ones. Runs without an

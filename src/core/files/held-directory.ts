@@ -4,7 +4,15 @@ import path from 'node:path'
 import { isLegateError, type LegateError, ToolError } from '../base/error.ts'
 import { nodeFs } from '../base/node-system.ts'
 import { isOwn, isOwnName, type SeenFolder } from '../base/system/own-files.ts'
-import { conflict, denied, type FileOperation, IS_DIRECTORY, invalidPath, NO_DIRECTORY, notFound } from './failure.ts'
+import {
+  conflict,
+  denied,
+  type FileOperation,
+  fileNotFound,
+  IS_DIRECTORY,
+  invalidPath,
+  NO_DIRECTORY,
+} from './failure.ts'
 
 const { constants, existsSync, fstatSync } = nodeFs
 
@@ -269,11 +277,11 @@ export function diskFailure(error: unknown, operation: FileOperation, path: stri
   const { code = 'unknown' } = error as NodeJS.ErrnoException
   switch (code) {
     case 'ENOENT':
-      return notFound(path)
+      return fileNotFound(path)
     case 'ENOTDIR':
-      return notFound(path, operation === 'list' ? NO_DIRECTORY : '')
+      return fileNotFound(path, operation === 'list' ? NO_DIRECTORY : '')
     case 'EISDIR':
-      return notFound(path, IS_DIRECTORY)
+      return fileNotFound(path, IS_DIRECTORY)
     case 'ELOOP':
     case 'ENXIO':
     case 'ENODEV':

@@ -1,7 +1,7 @@
 import { InputError } from '../base/error.ts'
 import { readOptions, record } from '../base/options.ts'
 import type { FileBackend, FileInfo, FileWrite, Range, ReadBytes } from './backend.ts'
-import { conflict, IS_DIRECTORY, NO_DIRECTORY, notFound } from './failure.ts'
+import { conflict, fileNotFound, IS_DIRECTORY, NO_DIRECTORY } from './failure.ts'
 import { FileDomain, type FileSettings, SETTINGS } from './files.ts'
 import { AREAS, type Area, below, type LogicalPath, readPath } from './path.ts'
 
@@ -56,15 +56,15 @@ class MemoryBackend implements FileBackend {
   async list(path: LogicalPath, keep: (name: string) => boolean): Promise<FileInfo[]> {
     const { directory: parent, name } = this.placeOf(path)
     const directory = path.segments.length === 0 ? this.root : parent.get(name)
-    if (directory === undefined) throw notFound(path.text)
-    if (!(directory instanceof Map)) throw notFound(path.text, NO_DIRECTORY)
+    if (directory === undefined) throw fileNotFound(path.text)
+    if (!(directory instanceof Map)) throw fileNotFound(path.text, NO_DIRECTORY)
     return [...directory].filter(([name]) => keep(name)).map(([name, found]) => infoOf(below(path, name), found))
   }
 
   async stat(path: LogicalPath): Promise<FileInfo> {
     const { directory, name } = this.placeOf(path)
     const found = directory.get(name)
-    if (found === undefined) throw notFound(path.text)
+    if (found === undefined) throw fileNotFound(path.text)
     return infoOf(path, found)
   }
 
@@ -111,7 +111,7 @@ class MemoryBackend implements FileBackend {
   private put(path: LogicalPath, bytes: Uint8Array, overwrite: boolean): void {
     const { directory, name } = this.placeOf(path, { make: true })
     const found = directory.get(name)
-    if (found instanceof Map) throw notFound(path.text, IS_DIRECTORY)
+    if (found instanceof Map) throw fileNotFound(path.text, IS_DIRECTORY)
     if (found !== undefined && !overwrite) throw conflict(path.text, 'It is there already.')
     directory.set(name, { bytes: Buffer.from(bytes), modifiedAt: Date.now() })
   }
@@ -119,8 +119,8 @@ class MemoryBackend implements FileBackend {
   private fileAt(path: LogicalPath): MemoryFile {
     const { directory, name } = this.placeOf(path)
     const found = directory.get(name)
-    if (found === undefined) throw notFound(path.text)
-    if (found instanceof Map) throw notFound(path.text, IS_DIRECTORY)
+    if (found === undefined) throw fileNotFound(path.text)
+    if (found instanceof Map) throw fileNotFound(path.text, IS_DIRECTORY)
     return found
   }
 
@@ -137,7 +137,7 @@ class MemoryBackend implements FileBackend {
         next = new Map()
         directory.set(segment, next)
       }
-      if (!(next instanceof Map)) throw notFound(path.text)
+      if (!(next instanceof Map)) throw fileNotFound(path.text)
       directory = next
     }
     return directory

@@ -87,7 +87,7 @@ const SECOND_NAME = 'it has a second name (a hard link)'
 const COPY = 'Replace it by a copy.'
 const UTF_8 = 'Give a YAML, JSON, TOML or Markdown file in UTF-8.'
 
-/** Refuses an image or a program, which is no text. */
+/** Refuses an image or a program, which is not a text. */
 function decode(bytes: Uint8Array): string {
   if (bytes.subarray(0, 8_192).includes(0)) {
     throw new TextFileTrouble('unreadable', 'this is a binary file, not text', { hint: UTF_8 })

@@ -12,7 +12,7 @@
 
 import { InputError, messageOf } from '../base/error.ts'
 import { DEFAULT_USE, isDefault, isDomain, type Layer } from './grant.ts'
-import { guardedName, guardedPlace, hasNamed, isCoveredBy, isNaming, isOpen } from './guarded.ts'
+import { guardedName, guardedPlace, hasNamed, isCoveredBy, isNaming, isUnlimited } from './guarded.ts'
 import { matchName, matchPath } from './match.ts'
 import { type Request, readRequest, requestText } from './request.ts'
 import { type ParsedRule, readRule, splitRule } from './rule.ts'
@@ -134,7 +134,7 @@ export function askLayer(layer: Layer, request: Request): LayerAnswer {
   const denied = findRule(layer.deny, request, true)
   if (denied !== undefined) return { verdict: 'deny', rule: denied }
   const guarded = guardedName(request)
-  if (guarded !== undefined && !isOpen(layer) && !hasNamed(layer, request, [guarded]))
+  if (guarded !== undefined && !isUnlimited(layer) && !hasNamed(layer, request, [guarded]))
     return { verdict: 'deny', rule: null }
   const asked = findRule(layer.ask, request, true)
   const allowed = findRule(layer.allow, request, false)
@@ -225,7 +225,7 @@ export function explain(layers: readonly Layer[], asked: string): Explanation {
 /** Refuses a domain that does not exist: no rule could match, so any answer would mislead. */
 function checkDomain(asked: string): void {
   if (typeof asked === 'string' && isDomain(splitRule(asked).domain)) return
-  const message = `${JSON.stringify(asked)} is no request: write one such as tool:deploy, agent:expert, model:*, exec:git status, net:example.com, secret:TOKEN or file.read:/workspace/a.txt.`
+  const message = `${JSON.stringify(asked)} is not a request: write one such as tool:deploy, agent:expert, model:*, exec:git status, net:example.com, secret:TOKEN or file.read:/workspace/a.txt.`
   throw new InputError('invalid_input', message)
 }
 

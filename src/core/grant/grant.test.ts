@@ -20,7 +20,7 @@ describe('a grant that could never mean what it says is refused', () => {
     ['a space at the end', { deny: ['tool:deploy '] }, /"tool:deploy "/],
     ['files without an operation', { use: ['file:/docs/**'] }, /"file:\/docs\/\*\*"/],
     ['an empty rule', { use: [''] }, /""/],
-    ['a rule that is no text', { deny: [7] }, /7/],
+    ['a rule that is not a text', { deny: [7] }, /7/],
     ['a rule that is null', { deny: [null] }, /null/],
     ['a text instead of a list', { deny: 'tool:deploy' }, /deny.*list/],
     ['an object instead of a list', { use: { tool: '*' } }, /use.*list/],

@@ -38,7 +38,7 @@ export interface Layer {
   readonly allow: readonly string[]
   readonly ask: readonly string[]
   readonly deny: readonly string[]
-  /** What its own `ask` does not ask for, where `allow` names it. Left out where there is nothing. */
+  /** Requests that the layer's own `ask` does not ask for if `allow` names them. Left out if there are none. */
   readonly free?: readonly string[]
   /** The budget of the layer's owner: agents below may not have more. */
   readonly budget?: Budget

@@ -43,7 +43,7 @@ export function hasNamed({ allow, ask }: Layer, request: Request, names: readonl
 /** True where every layer that limits files or programs names one of the names, and one layer does in any case. */
 export function isNamed(layers: readonly Layer[], request: Request, names: readonly string[]): boolean {
   const named = layers.map((layer) => hasNamed(layer, request, names))
-  return named.includes(true) && layers.every((layer, at) => named[at] === true || isOpen(layer))
+  return named.includes(true) && layers.every((layer, at) => named[at] === true || isUnlimited(layer))
 }
 
 /** True where the rule matches the request, and one of the names is a segment of its pattern. */
@@ -54,7 +54,7 @@ export function isNaming(rule: string, { domain, name }: Request, names: readonl
 }
 
 /** True for a layer that limits neither files nor programs: it says nothing about what git runs. */
-export function isOpen({ allow }: Layer): boolean {
+export function isUnlimited({ allow }: Layer): boolean {
   return allow.includes('file.*:**') && allow.includes('exec:*')
 }
 

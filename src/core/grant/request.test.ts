@@ -361,7 +361,7 @@ describe('a request that is given as a text', () => {
     ['tool:x\u009by', 'tool:"x\\u009by"'],
     ['file.write:/workspace/a\nb', 'file.write:"/workspace/a\\nb"'],
     ['tool:"x"', 'tool:"\\"x\\""'],
-    ['exec:', 'unreadable:"" is no name of a program'],
+    ['exec:', 'unreadable:"" is not a name of a program'],
     ['net:a b', 'unreadable:"a b" has no host'],
   ])('%j is %s', (given, text) => {
     expect(requestText(readRequest(given))).toBe(text)

@@ -110,7 +110,7 @@ export function programRequest(given: readonly string[], options: ProgramOptions
     variables = NONE,
   } = readOptions('programRequest(argv, options)', options, PROGRAM)
   const [program = '', ...args] = given.map((word) => String(word).toWellFormed())
-  if (program === '' || program.startsWith('-')) throw invalid(`${JSON.stringify(program)} is no name of a program.`)
+  if (program === '' || program.startsWith('-')) throw invalid(`${JSON.stringify(program)} is not a name of a program.`)
   const bare = [plainProgram(program), ...args] as const
   const words = decidedWords(bare, variables)
   const length = words.reduce((sum, word) => sum + word.length + 1, -1)

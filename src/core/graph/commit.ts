@@ -163,15 +163,9 @@ export interface Spent {
   readonly usage: Usage
 }
 
-/** Where `spentIn` finds what a draft did. */
-export interface SpendingDraft {
-  readonly now: number
-  findConversation(id: Id): Conversation | undefined
-}
-
 /** The usage in a draft with these new rows and events. Each call of a model has one `usage` event, in the commit that counts it. */
 export function spentIn(
-  draft: SpendingDraft,
+  draft: { readonly now: number; findConversation(id: Id): Conversation | undefined },
   rootId: Id,
   { turns, events }: Pick<Commit, 'turns' | 'events'>,
 ): readonly Spent[] {
@@ -263,7 +257,7 @@ export function outputText(text: string, taskId: Id): TaskOutput {
   return { output: { content: `${shown}\n${note}`, bodyRef: body.hash, bytes }, body }
 }
 
-/** What a runnable node waits for that nobody has claimed: a free worker of this process, or a process that has its code. */
+/** The need of a runnable node that nobody has claimed: a free worker of this process, or a process that has its code. */
 export type Missing = 'worker' | 'code'
 
 /** Lets a commit hand the nodes it makes runnable to the engine that makes it. */

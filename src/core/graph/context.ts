@@ -32,7 +32,7 @@ export function collectContext(reader: TreeReader, node: Node, limitTurns: numbe
   const rounds = roundsBefore(reader, fold === turn.history?.fold ? turn : withFold(turn, fold), limitTurns - 1)
   nodes.push(...pinsOf(reader, turn, rounds.turns))
   addEarlier(reader, rounds, nodes)
-  addFolded(reader, { fold, led }, nodes)
+  addFolded(reader, fold, led, nodes)
   return withoutHidden(nodes)
 }
 
@@ -49,17 +49,12 @@ function addEarlier(reader: TreeReader, { turns, summaries }: Rounds, nodes: Nod
     const ended = endedOf(reader.nodesOf(turn.id), Number.POSITIVE_INFINITY)
     // Another input replaced this turn while it worked: people's words stay, the unfinished work goes.
     const isLeft = turn.cancel?.cause === 'restarted'
-    addFolded(reader, { fold: turn.history?.fold ?? null, led: isLeft ? ended.filter(isSaid) : ended }, nodes)
+    addFolded(reader, turn.history?.fold ?? null, isLeft ? ended.filter(isSaid) : ended, nodes)
   }
 }
 
-interface Leading {
-  readonly fold: Fold | null
-  readonly led: readonly Node[]
-}
-
 /** Adds a summary first, then the nodes that it does not cover. */
-function addFolded(reader: TreeReader, { fold, led }: Leading, nodes: Node[]): void {
+function addFolded(reader: TreeReader, fold: Fold | null, led: readonly Node[], nodes: Node[]): void {
   if (fold === null) {
     for (const node of led) nodes.push(node)
     return

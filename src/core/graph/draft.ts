@@ -49,7 +49,7 @@ export class Draft {
   /** Turns in which something ended: `endTurns` looks whether they are over, once per plan. */
   private readonly touched: Id[] = []
   readonly stored: TreeReader
-  /** What is missing where this draft leaves a runnable node that no engine has claimed. */
+  /** The reason why this draft leaves a runnable node that no engine has claimed. */
   missing: Missing | null = null
   private readonly rootId: Id | null
   private readonly random: (() => number) | undefined

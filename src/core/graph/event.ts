@@ -144,7 +144,7 @@ export type EventBody =
       /** Set when the content is a value, written as JSON. */
       readonly json?: true
       /**
-       * What a program reads of the result beside its words: of a delegation `unavailable` and `error` where the child gave no whole
+       * The part of the result that a program reads beside its text: of a delegation `unavailable` and `error` where the child gave no whole
        * answer, and `response_metadata`. Left out where there is nothing. `runtime.nodeInfo(nodeId)` also has what the child was told.
        */
       readonly metadata?: { readonly [key: string]: Json }
@@ -174,7 +174,7 @@ export type EventBody =
       readonly childRunId: string
       /** The status of its outcome. */
       readonly status: string
-      /** What the result will say beside its words: see `tool-result`. Left out where there is nothing. */
+      /** The part of the result that a program will read beside its text: see `tool-result`. Left out if there is none. */
       readonly metadata?: { readonly [key: string]: Json }
     }
   | {

@@ -88,10 +88,11 @@ export interface EagerOutcome extends Outcome {
 const NO_DELEGATIONS: readonly EagerOutcome[] = []
 const NOTHING: Outcome['extra'] = Object.freeze({})
 
-type AnswerWords = { readonly content?: Content; readonly value?: Json; readonly extra?: Outcome['extra'] }
-
 /** Joins the record with the text of the node it names. */
-export function withWords(record: OutcomeRecord, said: AnswerWords): Outcome {
+export function withWords(
+  record: OutcomeRecord,
+  said: { readonly content?: Content; readonly value?: Json; readonly extra?: Outcome['extra'] },
+): Outcome {
   const content = said.content ?? ''
   const output = record.status === 'completed' ? (said.value ?? null) : null
   return {

@@ -104,7 +104,11 @@ export interface Scans {
   /** Turns of any conversation that have not ended: of one tree, or of all. */
   openTurns(limit: number, rootId?: Id): Later<readonly Turn[]>
   /** Turns of user conversations that have not ended. */
-  openRoots(query: OpenRootsQuery): Later<readonly Turn[]>
+  openRoots(query: {
+    readonly limit: number
+    /** Only of trees of this owner. */
+    readonly owner?: string
+  }): Later<readonly Turn[]>
 }
 
 /** The read side of a store. */
@@ -180,12 +184,6 @@ export interface RootsQuery {
   /** The name of their agent. */
   readonly agent?: string
   readonly state?: RootState
-}
-
-export interface OpenRootsQuery {
-  readonly limit: number
-  /** Only of trees of this owner. */
-  readonly owner?: string
 }
 
 export interface AwaitingQuery {
@@ -390,14 +388,11 @@ export function lanesBeside({ lane }: Conversation): Id[] {
   return [lane?.newest ?? [], lane?.before ?? []].flat()
 }
 
-/** Finds runs and delegations, as a draft does. */
-interface RunFinder {
-  findTurn(id: Id): Turn | undefined
-  findLink(id: Id): Link | undefined
-}
-
 /** Yields a run and the runs above it up to the root: those that delegated it, or whose budget it continues. */
-export function* runsUpward(draft: RunFinder, turnId: Id): Generator<Turn> {
+export function* runsUpward(
+  draft: { findTurn(id: Id): Turn | undefined; findLink(id: Id): Link | undefined },
+  turnId: Id,
+): Generator<Turn> {
   for (let id: Id | null | undefined = turnId; id != null; ) {
     const turn: Turn | undefined = draft.findTurn(id)
     if (turn === undefined) return

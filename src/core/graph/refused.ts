@@ -28,7 +28,7 @@ export function refused(reason: HistoryRefusal, message: string, details: Readon
 }
 
 /** Finds a node of this lane that still counts. */
-export function nodeOf(draft: Draft, conversationId: Id, nodeId: Id): Node {
+export function nodeThatCounts(draft: Draft, conversationId: Id, nodeId: Id): Node {
   const node = typeof nodeId === 'string' ? draft.findNode(nodeId) : undefined
   if (node === undefined || node.conversationId !== conversationId) {
     throw new NotFoundError('not_found', `There is no node ${nodeId} in the conversation ${conversationId}.`)

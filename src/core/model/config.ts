@@ -29,7 +29,7 @@ export type Api = 'openai' | 'anthropic' | 'google' | 'openai-compatible'
 const APIS: readonly string[] = ['openai', 'anthropic', 'google', 'openai-compatible'] satisfies Api[]
 
 /** Reads `$LEGATE_CONFIG`, else `legate/config.json` in `$XDG_CONFIG_HOME` or `~/.config`. A missing file is empty. */
-export function readConfig(): UserConfig {
+export function readModelConfig(): UserConfig {
   const { file, isNamed } = settingsFile()
   const stamp = stampOf(file)
   if (stamp === undefined) {
@@ -49,7 +49,7 @@ export function readConfig(): UserConfig {
  */
 export function lastGoodConfig(): UserConfig | undefined {
   try {
-    return readConfig()
+    return readModelConfig()
   } catch (error) {
     const known = last?.config.path === settingsFile().file ? last.config : undefined
     const instead = known === undefined ? 'Prices are not known until it is right.' : 'Prices are as it said before.'

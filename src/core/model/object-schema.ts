@@ -12,7 +12,7 @@ export interface ObjectSchema {
 const REFUSED_AT_TOP = ['anyOf', 'oneOf', 'allOf', 'enum', 'const', 'not', '$ref'] as const
 
 /**
- * The one place that wraps a schema that is no object: a union, a reference, a text, a list, anything. The value goes
+ * The one place that wraps a schema that is not an object: a union, a reference, a text, a list, anything. The value goes
  * into a field of this name, and `unwrapped` takes it out again.
  */
 export function objectSchema(given: JsonSchema, field: string): ObjectSchema {

@@ -32,7 +32,7 @@ describe('a failed model call is not tried again', () => {
     ['for a wrong key', withStatus(401)],
     ['for a missing model', withStatus(404)],
     ['for a wrong request that claims to pass', { statusCode: 400, isRetryable: true }],
-    ['for a status that is no number', withStatus('429')],
+    ['for a status that is not a number', withStatus('429')],
     ['for one of our errors that does not say so', new LegateError('model', 'x', { cause: withStatus(500) })],
     ['for a quota that is used up', { status: 429, code: 'insufficient_quota' }],
     ['for such a quota, in the answer', { statusCode: 429, data: { error: { type: 'insufficient_quota' } } }],

@@ -4,7 +4,7 @@ import type { Part } from './model.ts'
 
 /** The parts of an answer. An untyped model may return a promise of them, or anything else. */
 export function partsOf(stream: unknown, modelId: string): AsyncIterator<Part> {
-  if (stream instanceof Promise) return lateIterator(stream.then((given: unknown) => iteratorOf(given, modelId)))
+  if (stream instanceof Promise) return openingIterator(stream.then((given: unknown) => iteratorOf(given, modelId)))
   return iteratorOf(stream, modelId)
 }
 
@@ -16,7 +16,7 @@ function iteratorOf(stream: unknown, modelId: string): AsyncIterator<Part> {
 }
 
 /** Reads a stream that is still being opened. It is no generator, because nobody can leave a generator that waits. */
-export function lateIterator(opening: Promise<AsyncIterator<Part>>): AsyncIterator<Part> {
+export function openingIterator(opening: Promise<AsyncIterator<Part>>): AsyncIterator<Part> {
   let opened: AsyncIterator<Part> | undefined
   let isOver = false
   const leave = async () => {
@@ -46,7 +46,7 @@ export interface ReportedUsage {
  * The one place that reads a model's usage: whole numbers, 0 or more. It counts nothing else, because the sum would be
  * wrong for ever; a budget then counts the amount that was reserved for the call.
  */
-export function readUsage(told: unknown): ReportedUsage {
+export function readModelUsage(told: unknown): ReportedUsage {
   if (typeof told !== 'object' || told === null) return refused(told === undefined ? 'nothing' : wordsFor(told))
   const { inputTokens, outputTokens, cacheReadTokens = 0, cacheWriteTokens = 0 } = told as Usage
   const usage = { inputTokens, outputTokens, cacheReadTokens, cacheWriteTokens }

@@ -222,13 +222,13 @@ async function inbox({ store, ledger }: Operating, query: InboxQuery): Promise<I
 }
 
 async function approvals({ store }: Operating, query: ApprovalsQuery): Promise<PendingApproval[]> {
-  const { approvalsOf } = await import('../conversation/inbox/pending.ts')
-  return approvalsOf(store, query)
+  const { pendingApprovals } = await import('../conversation/inbox/pending.ts')
+  return pendingApprovals(store, query)
 }
 
 async function questions({ store }: Operating, query: QuestionsQuery): Promise<PendingQuestion[]> {
-  const { questionsOf } = await import('../conversation/inbox/pending.ts')
-  return questionsOf(store, query)
+  const { pendingQuestions } = await import('../conversation/inbox/pending.ts')
+  return pendingQuestions(store, query)
 }
 
 async function settle(

@@ -243,10 +243,10 @@ function checkParts({ store, clock, scheduler }: RuntimeOptions): void {
 
 function checkModels({ model, models = {} }: RuntimeOptions): void {
   if (model !== undefined && toModel(model) === undefined) {
-    refuse('createRuntime({ model }) is none: give "provider/model", a model of the AI SDK, or a Model.')
+    refuse('createRuntime({ model }) is not a model: give "provider/model", a model of the AI SDK, or a Model.')
   }
   for (const [name, one] of Object.entries(models)) {
-    if (toModel(one) === undefined) refuse(`createRuntime({ models }): "${name}" is no model.`)
+    if (toModel(one) === undefined) refuse(`createRuntime({ models }): "${name}" is not a model.`)
   }
 }
 
@@ -260,7 +260,9 @@ function checkHandles({ tracer, longTermMemory, redact, files, telemetry }: Runt
   checkHandle(tracer, 'tracer')
   checkHandle(longTermMemory, 'longTermMemory')
   if (redact !== undefined && typeof redact !== 'function') {
-    refuse('createRuntime({ redact }) must be a function of a text that gives what may be told of it.')
+    refuse(
+      'createRuntime({ redact }) must be a function that takes a text and returns the part of it that may be shown.',
+    )
   }
 }
 

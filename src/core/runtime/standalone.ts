@@ -138,7 +138,7 @@ function runtimeOf(given: object | undefined): Runtime {
 
 function completedHere<Out, Written>(start: () => Run<Out, Written>): Promise<CompletedOutcome<Out>> {
   const outcome = completed(start)
-  // A tool that ends without awaiting its child cancels it: that is no error nobody handled.
+  // A tool that ends without awaiting its child cancels it: that is not an error nobody handled.
   if (currentCall() !== undefined) outcome.catch(() => undefined)
   return outcome
 }
@@ -197,7 +197,7 @@ function givenBy(extension: Extension, agent: AnyAgent): object {
   // Whoever awaits or returns an agent that looks like a promise would call it.
   if ('then' in given) refuse(`${where} has a method "then": an agent is no promise. Rename it.`)
   const other = Object.entries(given).find(([, value]) => typeof value !== 'function')
-  if (other !== undefined) refuse(`${where}: its method "${other[0]}" is no function.`)
+  if (other !== undefined) refuse(`${where}: its method "${other[0]}" is not a function.`)
   return given
 }
 

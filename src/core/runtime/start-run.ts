@@ -434,7 +434,7 @@ type NamedPlace = Pick<SayOptions, 'conversationId' | 'isFresh' | 'mustExist' | 
 function mayBeMade(id: Id, { createConversation = false }: StartOptions): boolean {
   if (!createConversation) return false
   if (isId(id)) return true
-  const message = `${JSON.stringify(id)} is no id for a conversation: use a UUID of version 7, or give your own text as conversationKey.`
+  const message = `${JSON.stringify(id)} is not an id for a conversation: use a UUID of version 7, or give your own text as conversationKey.`
   throw new InputError('invalid_input', message)
 }
 

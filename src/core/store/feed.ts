@@ -77,15 +77,13 @@ export function changeOf(
   return { rootId: root.id, seq, owner: root.owner, agent: root.agent.name, at, types }
 }
 
-/** The numbers of the changes that are kept. */
-export interface KeptChanges {
-  /** The first one; one more than `last` where there are none. */
-  readonly first: number
-  readonly last: number
-}
-
 /** The number of the change after which to read, and whether some after it are gone. */
-export function readCursor(after: string | null, { first, last }: KeptChanges): { after: number; isCut: boolean } {
+export function readCursor(
+  after: string | null,
+  /** The first one; one more than `last` where there are none. */
+  first: number,
+  last: number,
+): { after: number; isCut: boolean } {
   if (after === null) return { after: first - 1, isCut: false }
   const number = /^\d{1,15}$/.test(after) ? Number(after) : -1
   const isKept = number >= first - 1 && number <= last

@@ -86,7 +86,7 @@ function lookAt(path: string): FoundFile | 'missing' | 'unknown' {
     const stat = statSync(path, { bigint: true, throwIfNoEntry: false })
     return stat === undefined ? 'missing' : { identity: `${stat.dev}:${stat.ino}`, bytes: Number(stat.size) }
   } catch (error) {
-    return LOST.has(codeOf(error)) ? 'missing' : 'unknown'
+    return LOST.has(systemErrorCode(error)) ? 'missing' : 'unknown'
   }
 }
 
@@ -145,10 +145,10 @@ function versionOr(version: () => number, known: number): number {
 }
 
 /** Turns a failure of the file system into an error for the user of the store. */
-export function fileError(cause: unknown, path: string): Error {
+export function storeFileError(cause: unknown, path: string): Error {
   if (isLegateError(cause)) return cause
   const details = { path }
-  switch (codeOf(cause)) {
+  switch (systemErrorCode(cause)) {
     case 'ENOSPC':
     case 'EDQUOT':
       return new StoreError('store_full', `The disk of ${path} is full; nothing was written. Make room and go on.`, {
@@ -169,7 +169,7 @@ export function fileError(cause: unknown, path: string): Error {
   }
 }
 
-export function codeOf(error: unknown): string {
+export function systemErrorCode(error: unknown): string {
   const code = typeof error === 'object' && error !== null ? Reflect.get(error, 'code') : undefined
   return typeof code === 'string' ? code : ''
 }

@@ -101,15 +101,16 @@ export function wasDeleted({ rootId, at, reason, hash }: Tombstone): string {
   return `was deleted at ${new Date(at).toISOString()} (${reason}). The last commit of its tree ${rootId} has the hash ${hash}.`
 }
 
-interface TamperedPlace {
-  readonly rootId: Id | null
-  readonly path: string
-  /** The number of the commit in its tree whose events were changed. */
-  readonly commit?: number
-}
-
 /** `what` names the damage, as a sentence without its end. */
-export function tampered(what: string, place: TamperedPlace): StoreError {
+export function tampered(
+  what: string,
+  place: {
+    readonly rootId: Id | null
+    readonly path: string
+    /** The number of the commit in its tree whose events were changed. */
+    readonly commit?: number
+  },
+): StoreError {
   const { rootId, path } = place
   const where = rootId === null ? path : `the tree ${rootId} in ${path}`
   const remove = rootId === null ? '' : `, or delete the tree: \`legate forget ${rootId}\``

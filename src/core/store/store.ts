@@ -18,13 +18,6 @@ import type { ChangePage } from './feed.ts'
 import type { Registry } from './registry.ts'
 import type { DayUsage, SpentQuery } from './spent.ts'
 
-/** The moment for which a sweep asks what there is to do. */
-export interface AgendaQuery {
-  readonly now: number
-  /** Turns that were asked to stop by then have had their time. */
-  readonly stopBefore: number
-}
-
 /** Whether there is work for a sweep. */
 export interface Agenda {
   /** The time of the store. */
@@ -74,8 +67,12 @@ export interface Store extends StoreReader {
    * it the runtime's clock counts.
    */
   now?(): Later<number>
-  /** What a sweep would find, with one question. Missing where questions cost nothing: then a sweep looks for each thing by itself. */
-  agenda?(query: AgendaQuery): Promise<Agenda>
+  /** Answers with one question all that a sweep looks for. A store whose questions cost nothing leaves it out. */
+  agenda?(query: {
+    readonly now: number
+    /** Turns that were asked to stop by then have had their time. */
+    readonly stopBefore: number
+  }): Promise<Agenda>
   /**
    * True while others tell this process of the work that they leave. Then a change that nobody names is no reason to look for work:
    * the next sweep finds all of it.

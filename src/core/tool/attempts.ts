@@ -14,7 +14,7 @@ export interface Attempts {
 /** The options of one call of `delegate`. */
 export interface DelegateOptions extends Attempts {
   /**
-   * What the call is known by when the code runs again, instead of its agent and input. Give keys to equal calls that feed
+   * The name of the call when the code runs again, instead of its agent and input. Give keys to equal calls that feed
    * different work. One key is one call: a second one gets the same child, and asks for the same.
    */
   readonly key?: string | undefined

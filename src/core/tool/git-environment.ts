@@ -109,7 +109,7 @@ const SCRIPT = /^\s*!.*[;|&(){}<>=%`\n]/s
 
 let asked: Promise<readonly Setting[]> | undefined
 
-/** What the user and the system say about these settings, outside of every repository: asked once, with the first program. */
+/** The values of these settings for the user and the system, outside of every repository: git is asked once, with the first program. */
 function userSettings(): Promise<readonly Setting[]> {
   asked ??= askUserSettings()
   return asked

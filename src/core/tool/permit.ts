@@ -58,7 +58,7 @@ export function askFor(asker: Requester, about: Omit<ApprovalRequest, 'reason'>,
   return { verdict: 'deny', reason: `${reason}, and ${strict.by} denies what would be asked for` }
 }
 
-/** What is asked for together, and what people have said of it before. */
+/** The requests that are decided together, and earlier decisions of people on them. */
 export interface Together {
   readonly requests: readonly Request[]
   readonly input: Json

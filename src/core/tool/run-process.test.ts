@@ -174,7 +174,7 @@ describe('what cannot be started', () => {
   test.each([
     ['a folder that is not there', 'echo', ['x'], { cwd: '/no/such/folder' }, /in \/no\/such\/folder \(is that folder/],
     ['an argument with a NUL', 'echo', ['a\0b'], {}, /^A command line cannot hold a NUL character/],
-    ['a name that looks like an option', '-c', ['id'], {}, /^"-c" is no name of a program/],
+    ['a name that looks like an option', '-c', ['id'], {}, /^"-c" is not a name of a program/],
     ['an argument that is too long', 'echo', ['x'.repeat(1_900_000)], {}, /^echo could not be started: .*E2BIG/],
     [
       'a line that no system takes',

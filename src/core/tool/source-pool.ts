@@ -47,7 +47,7 @@ export class SourcePool {
   private readonly now: () => number
   private readonly entries: Map<string, Entry> = new Map()
   private readonly closing: Set<Promise<void>> = new Set()
-  /** What people have allowed to start, per tree: the source, what was asked, and the layer that asked. */
+  /** The sources that people have allowed to start, per tree: the source, the request, and the layer that asked. */
   private readonly allowed: Map<Id, Set<string>> = new Map()
   /** The messages that each run has already received. */
   private readonly told: Map<Id, Set<string>> = new Map()

@@ -40,7 +40,7 @@ export interface ToolSource {
   missing(): readonly string[]
   /** Starts it. Rejects with the reason. Never called where `tools` are given. */
   open(place: SourcePlace): Promise<OpenSource>
-  /** The same source in the folder of an owner, which no other owner shares. Left out where no folder matters. */
+  /** Makes a copy of the source for the folder of an owner, which no other owner shares. Left out if folders do not matter. */
   readonly inFolder?: ((folder: OwnerFolder) => ToolSource) | undefined
   readonly [sourceMark]: true
 }

@@ -287,7 +287,7 @@ export function useOf(tool: Tool): Domain | undefined {
 }
 
 /**
- * What a ready-made tool works with in the workspace: `files`, or `programs` that run there. A tool that starts agents works with
+ * The means of a ready-made tool in the workspace: `files`, or `programs` that run there. A tool that starts agents works with
  * what those have: `same` tools as their host, or `any`.
  */
 export type WorksWith = 'files' | 'programs' | 'same' | 'any'
@@ -300,10 +300,10 @@ export interface OwnerStore {
   forget(owner: string): Promise<number>
 }
 
-/** What is known of a ready-made tool before it is called. */
+/** Facts about a ready-made tool that hold before it is called. */
 export interface ReadyMadeFacts {
   readonly works?: WorksWith | undefined
-  /** What it keeps there is deleted with the owner. */
+  /** Files that the tool keeps in the folder are deleted with the owner. */
   readonly store?: OwnerStore
 }
 

@@ -1,22 +1,23 @@
 import { isLegateError } from '../base/error.ts'
 import { truncateUtf8 } from '../base/json.ts'
 import type { FileInfo } from '../files/backend.ts'
-import { linesOf } from '../files/edit.ts'
+import { textLines } from '../files/edit.ts'
 import type { Files } from '../files/files.ts'
 import { matchName } from '../grant/match.ts'
 
 /** The most entries that one call visits. */
 const MOST_VISITED = 10_000
 
-export interface FileSearch {
-  readonly path: string
-  readonly pattern: string
-  readonly exclude: readonly string[]
-  readonly signal: AbortSignal
-}
-
 /** Finds the files below a directory whose path contains the pattern or matches it, sorted. */
-export async function searchFiles(files: Files, search: FileSearch): Promise<{ found: string[]; isCut: boolean }> {
+export async function searchFiles(
+  files: Files,
+  search: {
+    readonly path: string
+    readonly pattern: string
+    readonly exclude: readonly string[]
+    readonly signal: AbortSignal
+  },
+): Promise<{ found: string[]; isCut: boolean }> {
   const { pattern, exclude, signal } = search
   const found: string[] = []
   const walk = new Walk(files, signal)
@@ -100,7 +101,7 @@ export interface TextForm {
  * Formats a text for the file tools. Numbers are those of the file's lines; the end names the lines that did not fit.
  */
 export function textForm(text: string, form: TextForm): string {
-  const all = linesOf(text)
+  const all = textLines(text)
   const first = form.startLine - 1
   const wanted = all.slice(first, form.readLines === undefined ? undefined : first + form.readLines)
   const shown = fitting(wanted, form)

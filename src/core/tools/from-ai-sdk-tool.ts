@@ -60,7 +60,7 @@ function readTool(given: ForeignTool, where: string): Tool {
 type Approves = (input: unknown, options: object) => boolean | Promise<boolean>
 
 function readOutputCode(code: unknown, where: string): AiSdkCode['toModelOutput'] {
-  if (code !== undefined && typeof code !== 'function') refuse(where, 'has a toModelOutput that is no function.')
+  if (code !== undefined && typeof code !== 'function') refuse(where, 'has a toModelOutput that is not a function.')
   return code as AiSdkCode['toModelOutput']
 }
 

@@ -1,4 +1,4 @@
-// What the tools `search_text` and `tree` do, loaded with the first call.
+// The work of the tools `search_text` and `tree`, loaded with the first call.
 
 import { isLegateError } from '../base/error.ts'
 import type { FileInfo } from '../files/backend.ts'

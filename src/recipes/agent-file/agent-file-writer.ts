@@ -180,7 +180,10 @@ function serverFields(extension: ExtensionConfig, words: ServerWords): Json | un
 }
 
 /** The environment of a server. A variable that the dialect cannot name is left out and reported as lost. */
-function environmentFields({ envs, envKeys, envFrom }: StdioServer, { envKeys: named }: ServerWords) {
+function environmentFields(
+  { envs, envKeys, envFrom }: Extract<ExtensionConfig, { readonly type: 'stdio' }>,
+  { envKeys: named }: ServerWords,
+) {
   const made = { ...envFrom, ...Object.fromEntries(envKeys.map((key) => [key, `\${${key}}`])) }
   const env = named === undefined ? { ...envs, ...made } : envs
   return {
@@ -207,8 +210,6 @@ function headerFields(
 
 const VARIABLE = /^\$\{(\w+)\}$/
 const BEARER = /^Bearer \$\{(\w+)\}$/
-
-type StdioServer = Extract<ExtensionConfig, { readonly type: 'stdio' }>
 
 /** How a dialect says which tools of a server may be used. A missing key means that it cannot. */
 export interface ServerWords {

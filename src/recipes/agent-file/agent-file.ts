@@ -74,7 +74,7 @@ export interface AgentFile {
   readonly isHidden: boolean
   /** Whether it must not run at all. */
   readonly isDisabled: boolean
-  /** What its file asks for to be safe and nothing here gives, such as isolation: with any of these it is not started. */
+  /** Safety features that the file asks for and this runtime lacks, such as isolation: an agent with any of these is not started. */
   readonly unmet: readonly UnmetDemand[]
   /** Keys without a meaning here, kept unchanged. */
   readonly properties: { readonly [key: string]: Json }
@@ -90,7 +90,7 @@ export interface UnmetDemand {
   /** The field as the file has it: `isolation: worktree`. */
   readonly field: string
   readonly line: number | null
-  /** What it asks for. */
+  /** The feature that the file asks for. */
   readonly what: string
 }
 

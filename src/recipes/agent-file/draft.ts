@@ -11,6 +11,7 @@
 import { messageOf } from '../../core/base/error.ts'
 import type { Json } from '../../core/base/json.ts'
 import type { JsonSchema } from '../../core/base/schema/schema.ts'
+import { jsonOf } from '../../core/base/text-tree/tree.ts'
 import { type Budget, checkBudget, smallerBudget } from '../../core/grant/budget.ts'
 import { checkGrant, EVERYTHING, type Grant } from '../../core/grant/grant.ts'
 import { covers, mayMeet } from '../../core/grant/lint.ts'
@@ -18,7 +19,6 @@ import type { ModelSettings } from '../../core/model/model.ts'
 import { sourceName } from '../../core/tool/source.ts'
 import { type Fields, ownValue } from '../text/fields.ts'
 import type { NoticeReport } from '../text/notice.ts'
-import { jsonOf } from '../text/tree.ts'
 import { type AgentFile, EMPTY_AGENT_FILE } from './agent-file.ts'
 import { matchServerTools, ownNeeds, readServers, type ServerReading, serverToolsDenied } from './mcp-servers.ts'
 import { closestRestriction, nameByPath } from './names.ts'
@@ -417,13 +417,15 @@ export function readBudget(fields: Fields, report: NoticeReport): Budget | null 
   })
 }
 
-interface ExtraCheck<T> {
-  readonly fields: Fields
-  readonly report: NoticeReport
-  readonly check: (value: T) => void
-}
-
-function readExtra<T>(key: string, value: Json | undefined, { fields, report, check }: ExtraCheck<T>): T | null {
+function readExtra<T>(
+  key: string,
+  value: Json | undefined,
+  {
+    fields,
+    report,
+    check,
+  }: { readonly fields: Fields; readonly report: NoticeReport; readonly check: (value: T) => void },
+): T | null {
   if (value === undefined) return null
   try {
     check(value as T)
@@ -477,7 +479,7 @@ export function combineGrants(first: Grant | null, second: Grant | null): Grant 
   const deny = unique([...(first.deny ?? []), ...(second.deny ?? []), ...asked.flatMap((one) => one.unclear)])
   return {
     ...(delegate === undefined ? {} : { delegate }),
-    // What is free must be allowed by name: a rule that asks does not stand for it.
+    // A free request must be allowed by name: a rule that asks does not stand for the request.
     ...(use === undefined
       ? {}
       : { use: use.filter((rule) => free.length > 0 || !ask.some((one) => covers(one, rule))) }),

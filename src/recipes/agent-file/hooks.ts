@@ -6,8 +6,8 @@
 //   - A hook runs at least as often as its file says: a matcher that is a plain name matches whole names, as there.
 
 import type { Json } from '../../core/base/json.ts'
+import { isAbsent, type TextMap, type TextTree, valueAt } from '../../core/base/text-tree/tree.ts'
 import { programRequest } from '../../core/grant/request.ts'
-import { entryOf, isAbsent, type TextMap, type TextTree } from '../text/tree.ts'
 import type { AgentFileDraft } from './draft.ts'
 import { type FileHook, HOOK_EVENTS, type HookEvent, PLAIN_MATCHER, wordsOfHook } from './file-hook.ts'
 
@@ -44,8 +44,8 @@ function hooksOf(draft: AgentFileDraft, event: string, tree: TextTree): FileHook
   return groups.flatMap((group) => {
     if (group.kind !== 'map') return refuseHook(draft, event, FORM)
     const unknown = unknownKey(group, ['matcher', 'hooks', 'description'])
-    const matcher = entryOf(group, 'matcher')
-    const list = entryOf(group, 'hooks')
+    const matcher = valueAt(group, 'matcher')
+    const list = valueAt(group, 'hooks')
     if (unknown !== undefined) return refuseHook(draft, event, `\`${unknown}\` beside a matcher`)
     if (list?.kind !== 'list' || (matcher !== undefined && matcher.kind !== 'leaf'))
       return refuseHook(draft, event, FORM)
@@ -73,13 +73,13 @@ function hookOf(draft: AgentFileDraft, tree: TextTree, place: Pick<FileHook, 'ev
     return refuseHook(draft, event, 'a hook without a program that can be started')
   const trouble = matcherTrouble(place.matcher)
   if (trouble !== undefined) return refuseHook(draft, event, trouble)
-  if (entryOf(tree, 'async') !== undefined) {
+  if (valueAt(tree, 'async') !== undefined) {
     const message = `\`async\` of a hook is ignored: each hook of ${event} is waited for`
     draft.report.warning({ code: 'ignored', message, line: tree.line })
   }
   const seconds = secondsOf(draft, tree)
   return seconds === undefined
-    ? refuseHook(draft, event, 'a hook whose `timeout` is no number of seconds')
+    ? refuseHook(draft, event, 'a hook whose `timeout` is not a number of seconds')
     : [{ ...place, command, args, seconds }]
 }
 
@@ -93,14 +93,14 @@ function isProgram(hook: Pick<FileHook, 'command' | 'args'>): boolean {
 
 /** Undefined where they are no list of texts. */
 function argumentsOf(tree: TextMap): readonly string[] | null | undefined {
-  const list = entryOf(tree, 'args')
+  const list = valueAt(tree, 'args')
   if (isAbsent(list)) return null
   if (list.kind !== 'list' || list.items.some(({ kind }) => kind !== 'leaf')) return undefined
   return list.items.map((item) => (item.kind === 'leaf' ? item.text : ''))
 }
 
 function secondsOf(draft: AgentFileDraft, tree: TextMap): number | undefined {
-  const said = entryOf(tree, 'timeout')
+  const said = valueAt(tree, 'timeout')
   if (isAbsent(said)) return SECONDS
   const value = said.kind === 'leaf' ? Number(said.value) : Number.NaN
   if (!(value > 0)) return undefined
@@ -111,7 +111,7 @@ function secondsOf(draft: AgentFileDraft, tree: TextMap): number | undefined {
 }
 
 function textOf(tree: TextMap, key: string): string | null {
-  const value = entryOf(tree, key)
+  const value = valueAt(tree, key)
   return value?.kind === 'leaf' && value.value !== null ? value.text : null
 }
 

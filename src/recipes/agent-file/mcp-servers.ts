@@ -1,6 +1,7 @@
 import { nearest } from '../../core/base/options.ts'
 import { secretsInCommand, shownWords } from '../../core/base/secrets/command-secrets.ts'
 import { isSecretName, SECRET_MARK, withoutShapes } from '../../core/base/secrets/shapes.ts'
+import { isAbsent, type TextMap, type TextTree, valueAt } from '../../core/base/text-tree/tree.ts'
 import { plainHost } from '../../core/grant/host.ts'
 import { matchName } from '../../core/grant/match.ts'
 import { decidedWords } from '../../core/grant/request.ts'
@@ -10,7 +11,6 @@ import { sourceName } from '../../core/tool/source.ts'
 import { serverVariables, variablesIn } from '../../core/tools/mcp/environment.ts'
 import { Fields } from '../text/fields.ts'
 import type { NoticeReport } from '../text/notice.ts'
-import { entryOf, isAbsent, type TextMap, type TextTree } from '../text/tree.ts'
 import type { AgentFile } from './agent-file.ts'
 import { wordsOfHook } from './file-hook.ts'
 import { closestKey, correctKeys } from './names.ts'
@@ -233,7 +233,7 @@ function readApproval(server: string, fields: Fields, { ask }: ServerReading): v
   const source = sourceName(server)
   if (modeIn(fields.get('default_tools_approval_mode')) === 'prompt') ask(`tool:${source}__*`)
   for (const [tool, settings] of toolSettings(fields)) {
-    if (modeIn(entryOf(settings, 'approval_mode') ?? settings) === 'prompt') ask(`tool:${source}__${tool}`)
+    if (modeIn(valueAt(settings, 'approval_mode') ?? settings) === 'prompt') ask(`tool:${source}__${tool}`)
   }
 }
 
@@ -251,7 +251,7 @@ function closedTools(fields: Fields, report: NoticeReport): readonly string[] {
       const hint = 'If it restricts the tool, it does not do so here.'
       report.warning({ code: 'extension', message: `\`${at}.${key}\` is ignored`, line: place.line, hint })
     }
-    const mode = settings.kind === 'leaf' ? settings : entryOf(settings, 'approval_mode')
+    const mode = settings.kind === 'leaf' ? settings : valueAt(settings, 'approval_mode')
     if (isOff || settings.kind === 'list' || (!isFlag(settings, true) && isClosing(at, mode, place))) closed.push(tool)
   }
   return closed
@@ -285,16 +285,15 @@ function modeIn(tree: TextTree | undefined): string {
 }
 
 /** Tells whether a mode of approval is not understood: then nothing may be called. */
-function isClosing(at: string, tree: TextTree | undefined, { report, line }: NoticePlace): boolean {
+function isClosing(
+  at: string,
+  tree: TextTree | undefined,
+  { report, line }: { readonly report: NoticeReport; readonly line: number | null },
+): boolean {
   if (isAbsent(tree) || MODES.includes(modeIn(tree))) return false
-  const message = `\`${at}\`: the mode of approval is none of ${MODES.join(', ')}; it is taken as forbidden`
+  const message = `\`${at}\`: the mode of approval is not one of ${MODES.join(', ')}; it is taken as forbidden`
   report.warning({ code: 'permission', message, line, hint: 'Write "prompt" to be asked.' })
   return true
-}
-
-interface NoticePlace {
-  readonly report: NoticeReport
-  readonly line: number | null
 }
 
 const MODES = ['auto', 'prompt', 'approve']
@@ -331,13 +330,12 @@ function readHeaders(fields: Fields, reading: ServerReading): Record<string, str
   ])
 }
 
-interface ServerPlace {
-  readonly fields: Fields
-  readonly reading: ServerReading
-}
-
 /** Rewrites variables in our form. Reports one that nobody can fill in. */
-function filled(key: string, value: string, { fields, reading }: ServerPlace): string {
+function filled(
+  key: string,
+  value: string,
+  { fields, reading }: { readonly fields: Fields; readonly reading: ServerReading },
+): string {
   const { text, unknown } = filledText(value, reading.spelling)
   for (const one of unknown) {
     const message = `${fields.path}.${key}: ${one} cannot be filled in here: it is passed as it stands`

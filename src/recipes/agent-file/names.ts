@@ -1,5 +1,6 @@
 import path from 'node:path'
 import { nearest } from '../../core/base/options.ts'
+import type { TextEntry, TextMap } from '../../core/base/text-tree/tree.ts'
 import {
   defaultModelOf,
   fullModelName,
@@ -7,8 +8,7 @@ import {
   providerTrouble,
   resolveAlias,
 } from '../../core/model/named/model-names.ts'
-import { refuse } from '../text/notice.ts'
-import type { TextEntry, TextMap } from '../text/tree.ts'
+import { refuseFile } from '../text/notice.ts'
 import type { AgentFile } from './agent-file.ts'
 
 /**
@@ -22,7 +22,7 @@ export function modelOf({ model, provider, file }: Pick<AgentFile, 'model' | 'pr
   const name = by === '' ? fullModelName(said) : resolveForProvider(by, said)
   if (name !== undefined) return name
   const hint = `Say what it stands for: "aliases": { "${said}": "provider/model" } in the config file.`
-  throw refuse({ code: 'model', message: `the model \`${said}\` is no "provider/model" and no alias`, hint }, file)
+  throw refuseFile({ code: 'model', message: `the model \`${said}\` is no "provider/model" and no alias`, hint }, file)
 }
 
 /**
@@ -40,7 +40,7 @@ function providersDefault(provider: string, file: string): string {
   const model = defaultModelOf(provider)
   if (model !== undefined) return `${provider}/${model}`
   const why = providerTrouble(provider) ?? 'it has no default model'
-  throw refuse(
+  throw refuseFile(
     { code: 'model', message: `the provider \`${provider}\` cannot be used: ${why}`, hint: 'Name a model.' },
     file,
   )
@@ -130,7 +130,7 @@ function plain(key: string): string {
 export function correctKeys(
   tree: TextMap,
   meantBy: (key: string) => string | undefined,
-  tell: ReportMisspelling,
+  tell: (key: string, meant: string, line: number) => void,
 ): TextMap {
   const entries = new Map<string, TextEntry>()
   for (const [key, entry] of tree.entries) {
@@ -142,5 +142,3 @@ export function correctKeys(
   }
   return { ...tree, entries }
 }
-
-type ReportMisspelling = (key: string, meant: string, line: number) => void

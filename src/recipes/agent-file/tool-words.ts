@@ -12,10 +12,10 @@
 //   - Every guess is reported with its line.
 
 import { nearest } from '../../core/base/options.ts'
+import type { TextTree } from '../../core/base/text-tree/tree.ts'
 import { matchName } from '../../core/grant/match.ts'
 import { ownValue } from '../text/fields.ts'
 import type { NoticeReport } from '../text/notice.ts'
-import type { TextTree } from '../text/tree.ts'
 import {
   commandPatterns,
   filePatterns,

@@ -10,7 +10,7 @@ import { READ } from '../agent-file/tool-words.ts'
 import type { AgentDialect } from '../dialects/dialect.ts'
 import { agentDialect, DIALECTS } from '../dialects/index.ts'
 import { parseAgentFile } from '../dialects/load-agent-file.ts'
-import { recipeAgent } from '../discovery/load-definition.ts'
+import { agentFileOfRecipe } from '../discovery/load-definition.ts'
 import { isBuiltinToolkit, toolNamesOf } from '../extension/builtin-toolkit.ts'
 import { isBuiltIn } from '../extension/extension-sources.ts'
 import { type Notice, refuseAll } from '../text/notice.ts'
@@ -46,7 +46,7 @@ export async function convert(given: AgentFile, dialect: string, options: Conver
   const { text, path, again } = await written(agent, dialect, options.folder)
   const level = options.lossy === true ? 'warning' : 'error'
   const losses = findLosses(agent, again).map((loss) => `${loss} cannot be said in the dialect ${dialect}`)
-  const notices = losses.map((message, at) => noticeOf(message, { level, agent, isLast: at === losses.length - 1 }))
+  const notices = losses.map((message, at) => noticeOf(message, level, agent, at === losses.length - 1))
   if (level === 'error' && notices.length > 0) throw refuseAll(notices)
   return { text, path, notices: [...notices, ...leftOut(agent, dialect)] }
 }
@@ -54,7 +54,7 @@ export async function convert(given: AgentFile, dialect: string, options: Conver
 /** Reports keys without a meaning here: they stay in their own dialect only. */
 function leftOut(agent: AgentFile, dialect: string): readonly Notice[] {
   if (agent.dialect === dialect) return []
-  return Object.keys(agent.properties).map((key) => noticeOf(`\`${key}\` is left out`, { level: 'note', agent }))
+  return Object.keys(agent.properties).map((key) => noticeOf(`\`${key}\` is left out`, 'note', agent))
 }
 
 interface WrittenFile {
@@ -69,7 +69,7 @@ async function written(agent: AgentFile, name: string, folder: string | undefine
     const recipe = recipeOf(agent)
     const path = `.goose/recipes/${recipeFileName(agent.name)}`
     const text = await writeRecipe(agent.dialect === 'recipe' ? recipe : withoutTags(recipe), folder)
-    return { text, path, again: recipeAgent({ recipe, includes: [], notices: [] }) }
+    return { text, path, again: agentFileOfRecipe({ recipe, includes: [], notices: [] }) }
   }
   const dialect = agentDialect(name)
   if (dialect === undefined) {
@@ -174,13 +174,7 @@ function untagged(text: string): string {
   return text.replaceAll(/\{[{%#]/g, (mark) => `{{ "${mark}" }}`)
 }
 
-interface LossNotice {
-  readonly level: Notice['level']
-  readonly agent: AgentFile
-  readonly isLast?: boolean
-}
-
-function noticeOf(message: string, { level, agent, isLast = false }: LossNotice): Notice {
+function noticeOf(message: string, level: Notice['level'], agent: AgentFile, isLast: boolean = false): Notice {
   const hint = level === 'error' && isLast ? 'Use --lossy, or { lossy: true } in code, to write the rest.' : null
   return { level, code: 'lost', message, file: agent.file, line: null, hint }
 }

@@ -1,9 +1,9 @@
+import { isAbsent } from '../../core/base/text-tree/tree.ts'
 import { AGENT_MEMORIES } from '../agent-file/agent-file.ts'
 import type { AgentFileWriter } from '../agent-file/agent-file-writer.ts'
 import type { AgentFileDraft } from '../agent-file/draft.ts'
 import { readHooks, writtenHooks } from '../agent-file/hooks.ts'
 import { CHECKLIST, FIND, LIST, MEMORY, missingTools, READ, SEARCH, SKILLS } from '../agent-file/tool-words.ts'
-import { isAbsent } from '../text/tree.ts'
 import type { AgentDialect } from './dialect.ts'
 
 /** The agent files of Claude Code. */

@@ -48,7 +48,7 @@ export interface AgentDialect {
   /** The meaning of a leading slash in its patterns. Default: the project. */
   readonly slash?: Slash
   /**
-   * What its program reads of a project in each folder: of each list the first file that there is. Default: AGENTS.md.
+   * The files of a project that its program reads in each folder: of each list the first file that exists. Default: AGENTS.md.
    */
   readonly projectFiles?: readonly (readonly string[])[]
   /** True if `@path` in these files brings in another one. */

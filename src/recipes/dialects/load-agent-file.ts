@@ -2,14 +2,14 @@ import path from 'node:path'
 import { DefinitionError, messageOf } from '../../core/base/error.ts'
 import { toJson } from '../../core/base/json.ts'
 import { type OptionRules, oneOf, readOptions, text } from '../../core/base/options.ts'
+import { type TextEntry, type TextMap, type TextTree, treeAt } from '../../core/base/text-tree/tree.ts'
 import type { AgentFile } from '../agent-file/agent-file.ts'
 import { AgentFileDraft } from '../agent-file/draft.ts'
 import { correctKeys } from '../agent-file/names.ts'
 import { serverTools } from '../agent-file/tool-words.ts'
 import { Fields } from '../text/fields.ts'
-import { NoticeReport, refuse } from '../text/notice.ts'
+import { NoticeReport, refuseFile } from '../text/notice.ts'
 import { readText } from '../text/read-text.ts'
-import { type TextEntry, type TextMap, type TextTree, treeOf } from '../text/tree.ts'
 import { parseYaml } from '../text/yaml.ts'
 import { claude } from './claude.ts'
 import type { AgentDialect } from './dialect.ts'
@@ -34,8 +34,8 @@ export async function loadAgentFile(given: string, options: AgentFileOptions = {
   const agent = await parseAgentFile(text, file, options)
   if (agent !== undefined) return agent
   const hint = 'Begin it with "---", "name: ...", "description: ...", "---"; the instructions come below.'
-  throw refuse(
-    { code: 'missing_field', message: 'this is no agent file: it has no name or no description', hint },
+  throw refuseFile(
+    { code: 'missing_field', message: 'this is not an agent file: it has no name or no description', hint },
     file,
   )
 }
@@ -80,7 +80,10 @@ export async function parseAgentFile(
 /** Refuses a file of more keys than anybody writes: each unknown one is compared with all that restrict. */
 function checkKeys({ entries: { size } }: TextMap, file: string): void {
   if (size <= MOST_KEYS) return
-  throw refuse({ code: 'too_large', message: `there are ${size} keys; an agent file has at most ${MOST_KEYS}` }, file)
+  throw refuseFile(
+    { code: 'too_large', message: `there are ${size} keys; an agent file has at most ${MOST_KEYS}` },
+    file,
+  )
 }
 
 const MOST_KEYS = 500
@@ -93,7 +96,7 @@ async function checkSchemas(agent: AgentFile, fields: Fields, report: NoticeRepo
     const { schemaProblem } = await import('../../core/base/schema/schema-problem.ts')
     const why = await schemaProblem(schema)
     if (why === undefined) continue
-    const message = `\`${key}\` is no JSON Schema that can be used: ${why}`
+    const message = `\`${key}\` is not JSON Schema that can be used: ${why}`
     report.error({ code: 'schema', message, line: fields.lineOf(key), hint: 'Correct the schema.' })
   }
 }
@@ -128,15 +131,15 @@ async function readToml(text: string, file: string): Promise<FrontMatter> {
   const { parse, TomlError } = await import('smol-toml')
   try {
     const json = toJson(parse(text, { maxDepth: 60 }))
-    const tree = json.ok ? treeOf(json.value) : undefined
+    const tree = json.ok ? treeAt(json.value) : undefined
     if (tree?.kind === 'map') return { fields: withLines(tree, text), body: '' }
-    throw refuse({ code: 'syntax', message: json.ok ? 'not valid TOML' : json.error }, file)
+    throw refuseFile({ code: 'syntax', message: json.ok ? 'not valid TOML' : json.error }, file)
   } catch (error) {
     if (!(error instanceof TomlError)) throw error
     const [what = ''] = messageOf(error)
       .replace(/^Invalid TOML document: /, '')
       .split(' 1:')
-    throw refuse({ code: 'syntax', message: `not valid TOML: ${what.slice(0, 200)}`, line: error.line }, file)
+    throw refuseFile({ code: 'syntax', message: `not valid TOML: ${what.slice(0, 200)}`, line: error.line }, file)
   }
 }
 
@@ -173,7 +176,8 @@ export async function readFrontMatter(
   const strict = await parseYaml(`\n${head}`)
   if (strict.ok) return whole(merged(strict.tree, report), body, file)
   const mended = await parseYaml(`\n${asTexts(head)}`)
-  if (!mended.ok) throw refuse({ ...strict.finding, message: `the front matter is ${strict.finding.message}` }, file)
+  if (!mended.ok)
+    throw refuseFile({ ...strict.finding, message: `the front matter is ${strict.finding.message}` }, file)
   const message = 'the front matter is not valid YAML; values with a colon were read as text'
   report.warning({ code: 'repaired', message, line: strict.finding.line ?? null, hint: 'Put such values in quotes.' })
   return whole(merged(mended.tree, report), body, file)
@@ -217,8 +221,8 @@ function whole(
   file: string,
 ): FrontMatter {
   if (tree.kind === 'map') return { fields: tree, body }
-  if (tree.kind === 'leaf') return { fields: { kind: 'map', entries: new Map(), line: 1 }, body }
-  throw refuse({ code: 'syntax', message: 'the front matter must be keys and values', line: tree.line }, file)
+  if (tree.kind === 'leaf') return { fields: { kind: 'map', entries: new Map(), line: 1, column: 1 }, body }
+  throw refuseFile({ code: 'syntax', message: 'the front matter must be keys and values', line: tree.line }, file)
 }
 
 /** Turns `key: a: b`, and a value that begins with a sign reserved by YAML, into a block of text. */

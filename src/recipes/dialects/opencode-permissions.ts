@@ -7,6 +7,7 @@
 // - A rule that is not understood forbids more than it says, and allows nothing.
 
 import { nearest } from '../../core/base/options.ts'
+import type { TextEntry, TextList, TextMap, TextTree } from '../../core/base/text-tree/tree.ts'
 import { matchName } from '../../core/grant/match.ts'
 import type { AgentFileDraft } from '../agent-file/draft.ts'
 import { correctKeys } from '../agent-file/names.ts'
@@ -21,7 +22,6 @@ import {
 } from '../agent-file/patterns.ts'
 import { domainsUsed, toolsForbidden } from '../agent-file/tool-words.ts'
 import { ownValue } from '../text/fields.ts'
-import type { TextEntry, TextList, TextMap, TextTree } from '../text/tree.ts'
 
 type Action = 'allow' | 'ask' | 'deny'
 
@@ -130,7 +130,7 @@ function applyFrom(action: Action, later: ReadonlyMap<string, readonly Permissio
 }
 
 /** Merges a list of maps into one map; later maps come last. */
-function readMaps({ items, line }: TextList, place: Place): void {
+function readMaps({ items, line, column }: TextList, place: Place): void {
   const { field, draft } = place
   const entries = new Map<string, TextEntry>()
   for (const [key, entry] of items.flatMap((item) => (item.kind === 'map' ? [...item.entries] : []))) {
@@ -140,7 +140,7 @@ function readMaps({ items, line }: TextList, place: Place): void {
   const isWhole = items.every(({ kind }) => kind === 'map')
   const taken = isWhole ? 'its maps are read as one' : 'it is taken as deny'
   if (items.length > 0) draft.tightened(`\`${field}\` is a list; ${taken}`, field)
-  if (isWhole) readPermission({ kind: 'map', entries, line }, place)
+  if (isWhole) readPermission({ kind: 'map', entries, line, column }, place)
   else applyToAll('deny', new Map(), place)
 }
 
@@ -265,7 +265,7 @@ function applyToAll(action: Action, others: ReadonlyMap<string, readonly Permiss
 
 /** Keys about a tool rather than a domain. */
 const TOOL_KEYS = ['grep', 'glob', 'todowrite', 'todoread', 'skill', 'websearch', 'codesearch', 'lsp']
-/** What there is nothing of here: other programs have words like these for other tools. */
+/** Tools that do not exist here: other programs use these words for them. */
 const NOT_HERE = ['execute', 'external_directory', 'doom_loop']
 const DELEGATION_TOOLS = ['subagent', 'delegate', 'Agent', 'load']
 
@@ -335,12 +335,12 @@ interface KeyPlace extends Place {
   readonly key: string
 }
 
-interface PermissionTarget extends KeyPlace {
-  readonly put: (list: 'ask' | 'deny', pattern: string) => void
-}
-
 /** Denies everything except the later patterns. */
-function onlySome(later: readonly PermissionRule[], domain: Domain, place: PermissionTarget): void {
+function onlySome(
+  later: readonly PermissionRule[],
+  domain: Domain,
+  place: KeyPlace & { readonly put: (list: 'ask' | 'deny', pattern: string) => void },
+): void {
   const { draft, put } = place
   const open = later.filter(({ action }) => action !== 'deny')
   if (open.length === 0) return put('deny', '*')
@@ -376,15 +376,21 @@ function warnEarlier(earlier: readonly PermissionRule[], action: Action, place: 
   }
 }
 
-interface StarAfter {
-  /** The name of the star. */
-  readonly star: string
-  readonly rule: PermissionRule
-  /** The word of the star. */
-  readonly action: Action
-}
-
-function warnOverruled(name: string, { star, rule, action }: StarAfter, { field, draft }: Place): void {
+function warnOverruled(
+  name: string,
+  {
+    star,
+    rule,
+    action,
+  }: {
+    /** The name of the star. */
+    readonly star: string
+    readonly rule: PermissionRule
+    /** The word of the star. */
+    readonly action: Action
+  },
+  { field, draft }: Place,
+): void {
   const what = isStricter(rule.action, action) ? 'restricts' : 'allows'
   const message = `\`${name}\` ${what} nothing: \`${star}\` comes after it, and the last match wins`
   const hint = 'Put "*" first.'

@@ -11,6 +11,7 @@
 import path from 'node:path'
 import { setImmediate } from 'node:timers/promises'
 import { trimEnd } from '../../core/base/text.ts'
+import { isAbsent } from '../../core/base/text-tree/tree.ts'
 import { matchName } from '../../core/grant/match.ts'
 import type { AgentFile } from '../agent-file/agent-file.ts'
 import type { SubRecipe } from '../agent-file/recipe.ts'
@@ -18,9 +19,8 @@ import { parseAgentFile } from '../dialects/load-agent-file.ts'
 import { recipeTree } from '../recipe/read-recipe.ts'
 import { openRecipe } from '../recipe/recipe-source.ts'
 import { Fields } from '../text/fields.ts'
-import { type Notice, NoticeReport, noticesOf, refuse } from '../text/notice.ts'
+import { type Notice, NoticeReport, noticesOf, refuseFile } from '../text/notice.ts'
 import { readTextNow } from '../text/read-text.ts'
-import { isAbsent } from '../text/tree.ts'
 import { parseYaml } from '../text/yaml.ts'
 import { recipeName } from './load-definition.ts'
 import { checkDiscovery, type DiscoveryOptions } from './options.ts'
@@ -72,13 +72,13 @@ export async function discover(options: DiscoveryOptions = {}): Promise<Discover
 export function findDefinition(name: string, { definitions, notices }: DiscoveryResult): Definition {
   const found = definitions.find((one) => one.name === name && one.shadowedBy === null)
   const clash = notices.find(({ code, message }) => code === 'ambiguous' && message.includes(`"${name}"`))
-  if (clash !== undefined) throw refuse({ ...clash, hint: clash.hint ?? '' }, clash.file)
+  if (clash !== undefined) throw refuseFile({ ...clash, hint: clash.hint ?? '' }, clash.file)
   if (found !== undefined) return found
   const off = notices.find(({ code, message }) => code === 'disabled' && message.startsWith(`"${name}" `))
-  if (off !== undefined) throw refuse({ ...off, hint: 'Remove it to run it.' }, off.file)
+  if (off !== undefined) throw refuseFile({ ...off, hint: 'Remove it to run it.' }, off.file)
   const near = nearNames(name, [...new Set(definitions.map((one) => one.name))])
   const rest = near.length === 0 ? 'Use load() to see available sources.' : `Did you mean: ${near.join(', ')}?`
-  throw refuse({ code: 'not_found', message: `Source '${name}' not found. ${rest}` }, name)
+  throw refuseFile({ code: 'not_found', message: `Source '${name}' not found. ${rest}` }, name)
 }
 
 /** Finds the definitions that a message mentions with an @; other words stay text. */

@@ -10,7 +10,7 @@ import {
   type RecipeOptions,
   readRecipeFile,
 } from '../recipe/load-recipe.ts'
-import { type NoticeParts, refuse } from '../text/notice.ts'
+import { type NoticeParts, refuseFile } from '../text/notice.ts'
 import { readTextNow } from '../text/read-text.ts'
 
 /** Loads a recipe or an agent file of any dialect to run it. Throws a RecipeError with file, line and hint. */
@@ -24,7 +24,7 @@ export async function loadDefinition(file: string, options: RecipeOptions = {}):
     checkStartable(agent)
     return agent
   }
-  const agent = recipeAgent(await loadRecipe(file, options))
+  const agent = agentFileOfRecipe(await loadRecipe(file, options))
   checkStartable(agent)
   return agent
 }
@@ -33,10 +33,10 @@ export async function loadDefinition(file: string, options: RecipeOptions = {}):
 export function checkStartable({ isDisabled, unmet, file }: AgentFile): void {
   if (isDisabled) {
     const finding = { code: 'disabled', message: 'it is switched off by its file' } as const
-    throw refuse({ ...finding, hint: 'Remove `disable` to run it.' }, file)
+    throw refuseFile({ ...finding, hint: 'Remove `disable` to run it.' }, file)
   }
   const [first] = unmet
-  if (first !== undefined) throw refuse(unmetNotice(first, file), file)
+  if (first !== undefined) throw refuseFile(unmetNotice(first, file), file)
 }
 
 /** Says that an agent is not started without what its file asks for. */
@@ -50,7 +50,7 @@ export async function readDefinition(
   file: string,
   options: Pick<RecipeOptions, 'mode' | 'folder' | 'isKept'> = {},
 ): Promise<AgentFile> {
-  return isRecipeFile(file) ? recipeAgent(await readRecipeFile(file, options)) : loadAgentFile(file, options)
+  return isRecipeFile(file) ? agentFileOfRecipe(await readRecipeFile(file, options)) : loadAgentFile(file, options)
 }
 
 /**
@@ -63,10 +63,10 @@ export function isRecipeFile(file: string): boolean {
   const text = readTextNow(path.resolve(file))
   if (path.extname(file) === '') return !/^\ufeff?---\s*\n/.test(text)
   const message = 'neither a recipe (.yaml, .json) nor an agent file (.md, .toml)'
-  throw refuse({ code: 'unreadable', message, hint: 'Name it by its kind, if it is one.' }, path.resolve(file))
+  throw refuseFile({ code: 'unreadable', message, hint: 'Name it by its kind, if it is one.' }, path.resolve(file))
 }
 
-export function recipeAgent({ recipe, includes, notices }: LoadedRecipe): AgentFile {
+export function agentFileOfRecipe({ recipe, includes, notices }: LoadedRecipe): AgentFile {
   const { settings } = recipe
   const file = recipe.file ?? ''
   const { author, activities } = recipe

@@ -4,7 +4,7 @@ import type { Keeper } from '../../core/files/files.ts'
 import type { AgentFile } from '../agent-file/agent-file.ts'
 import { readFrontMatter } from '../dialects/load-agent-file.ts'
 import { Fields } from '../text/fields.ts'
-import { type Notice, NoticeReport, noticesOf, refuse } from '../text/notice.ts'
+import { type Notice, NoticeReport, noticesOf, refuseFile } from '../text/notice.ts'
 import { readText, readTextNow } from '../text/read-text.ts'
 import type { DiscoveryOptions } from './options.ts'
 import { filesBelow, skillPlaces } from './places.ts'
@@ -55,7 +55,7 @@ export async function withSkills(
     const skill = found.find((one) => one.name === name)
     if (skill !== undefined) return `# Skill: ${name}\n\n${skill.instructions}`
     const hint = 'Put it into .agents/skills, or remove its name.'
-    throw refuse({ code: 'not_found', message: `there is no skill \`${name}\``, hint }, file)
+    throw refuseFile({ code: 'not_found', message: `there is no skill \`${name}\``, hint }, file)
   })
   return [instructions, ...told].join('\n\n')
 }
@@ -75,7 +75,7 @@ export async function readSkillFile(skill: Skill, relative: string): Promise<str
   } catch (error) {
     const [notice] = noticesOf(error)
     if (notice?.code !== 'include') throw error
-    throw refuse(
+    throw refuseFile(
       { code: 'include', message: `${skill.name}/${relative} resolves outside the skill directory` },
       skill.file,
     )
@@ -128,7 +128,7 @@ async function readSkill(file: string, notices: Notice[]): Promise<Skill | undef
         message: `the skill "${name}" has a slash in its name`,
         line: fields.lineOf('name'),
       } as const
-      throw refuse({ ...finding, hint: 'Names have letters, digits and dashes.' }, file)
+      throw refuseFile({ ...finding, hint: 'Names have letters, digits and dashes.' }, file)
     }
     notices.push(...report.notices)
     return {
@@ -155,7 +155,10 @@ function ownText(file: string): string {
     const [notice] = noticesOf(error)
     if (notice?.code !== 'include') throw error
     const message = 'this SKILL.md is a link that leads out of the folder of the skill'
-    throw refuse({ code: 'include', message, hint: 'Put the file itself there, or make the folder the link.' }, file)
+    throw refuseFile(
+      { code: 'include', message, hint: 'Put the file itself there, or make the folder the link.' },
+      file,
+    )
   }
 }
 

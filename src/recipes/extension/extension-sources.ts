@@ -167,7 +167,7 @@ function httpServer(extension: HttpExtension, options: FileSourceOptions): ToolS
     return serverOf({ url: uri, headers, required, ...common(extension, options) }, options.origin)
   } catch {
     const [, shown = ''] = shownWords(['', uri])
-    return { message: `its uri ${JSON.stringify(shown)} is no address`, hint: 'Write it as https://host/path.' }
+    return { message: `its uri ${JSON.stringify(shown)} is not an address`, hint: 'Write it as https://host/path.' }
   }
 }
 

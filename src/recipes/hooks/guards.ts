@@ -159,7 +159,7 @@ function nameFor({ matcher }: FileHook, { name, aliases, input }: ClaudeCall): s
   return aliases.find((alias) => isMatched({ matcher }, { name: alias, aliases: [], input })) ?? name
 }
 
-/** What every hook is told. The session is that of the agent at the top; an agent below it is named. */
+/** The input of every hook. The session is that of the agent at the top; an agent below it is named. */
 export function commonFields(
   run: NodeRun,
   { event }: Pick<FileHook, 'event'>,

@@ -20,7 +20,7 @@ export interface HookFolder {
   readonly folder: string | null
 }
 
-/** What a hook says of what it was shown. */
+/** The decision of a hook on the call that it was shown. */
 export type HookVerdict =
   | { readonly says: 'no'; readonly reason: string; readonly isBroken: boolean }
   | { readonly says: 'ask'; readonly reason: string }
@@ -60,15 +60,13 @@ export function inFolder<T>(run: NodeRun, { cwd, folder }: HookFolder, work: (re
 
 type Ran = Pick<ProcessResult, 'exitCode' | 'stdout' | 'stderr' | 'isCut' | 'timedOut'> | { readonly trouble: string }
 
-interface Starting {
-  readonly request: ProgramRequest
-  readonly place: HookFolder
-  readonly shown: Json
-}
-
 const MOST_BYTES = 262_144
 
-async function start(run: NodeRun, hook: FileHook, { request, place, shown }: Starting): Promise<Ran> {
+async function start(
+  run: NodeRun,
+  hook: FileHook,
+  { request, place, shown }: { readonly request: ProgramRequest; readonly place: HookFolder; readonly shown: Json },
+): Promise<Ran> {
   const { signal } = run.work
   try {
     return await inFolder(run, place, (cwd) =>
@@ -127,7 +125,7 @@ const DENIES: readonly Json[] = ['deny', 'block']
 
 function answerOf(hook: FileHook, fields: Fields): HookVerdict {
   const specific = fields['hookSpecificOutput'] ?? {}
-  if (!isRecord(specific)) return broken(hook, '`hookSpecificOutput` is no object')
+  if (!isRecord(specific)) return broken(hook, '`hookSpecificOutput` is not an object')
   const own = specific as Fields
   const reason =
     textOf(own['permissionDecisionReason']) ?? textOf(fields['reason']) ?? `the hook ${shownHook(hook)} gives no reason`

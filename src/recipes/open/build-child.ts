@@ -54,7 +54,7 @@ export function buildChild(run: NodeRun, { call, loaded, spec, cwd, withheld }: 
     summary: call.summary,
     context: call.context,
     model,
-    settings: settingsOf(run.agent, { call: call.settings, definition, config }),
+    settings: settingsOf(run.agent, call.settings, definition, config),
     extensions: extensions.own,
     inherits: extensions.inherits,
     budget: { ...definition?.budget, ...turnsOf(call.settings, definition, config) },
@@ -186,13 +186,12 @@ function missing(asked: readonly string[] | null, known: readonly string[]): rea
   return [`Extensions not found: ${unknown.join(', ')}. ${others}`]
 }
 
-interface SettingSources {
-  readonly call: ChildSettings
-  readonly definition: AgentFile | null
-  readonly config: ChildSettings
-}
-
-function settingsOf(host: AgentCore, { call, definition, config }: SettingSources): ModelSettings {
+function settingsOf(
+  host: AgentCore,
+  call: ChildSettings,
+  definition: AgentFile | null,
+  config: ChildSettings,
+): ModelSettings {
   const temperature =
     call.temperature ?? definition?.settings.temperature ?? config.temperature ?? host.settings.temperature
   return { ...host.settings, ...definition?.settings, ...(temperature === undefined ? {} : { temperature }) }

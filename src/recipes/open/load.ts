@@ -7,7 +7,7 @@ import { look } from '../../core/store/look.ts'
 import { readDefinition } from '../discovery/load-definition.ts'
 import type { OpenSpec } from '../inline/spec.ts'
 import { Arguments, OpenRefusal, refusedCall } from './arguments.ts'
-import { placeOf, reasonOf, type Source, similarNames, sourcesOf } from './sources.ts'
+import { loadFailure, type Source, similarNames, sourceFile, sourcesOf } from './sources.ts'
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-/
 /** The form of goose's task names. */
@@ -95,10 +95,10 @@ async function loaded(name: string, spec: OpenSpec, isKept: Keeper): Promise<str
 }
 
 async function instructionsIn(source: Exclude<Source, { kind: 'skill' }>, isKept: Keeper): Promise<string> {
-  const { file, inside } = placeOf(source)
+  const { file, inside } = sourceFile(source)
   const { instructions, prompt } = await readDefinition(file, { mode: 'lenient', isKept, ...inside }).catch(
     (error: unknown) => {
-      throw new OpenRefusal('INVALID_PARAMS', `Source '${source.name}' cannot be read: ${reasonOf(error)}`)
+      throw new OpenRefusal('INVALID_PARAMS', `Source '${source.name}' cannot be read: ${loadFailure(error)}`)
     },
   )
   return [instructions, prompt ?? ''].filter((part) => part !== '').join('\n\n')

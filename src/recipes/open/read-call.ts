@@ -26,7 +26,7 @@ export interface OpenCall {
 }
 
 /** Reads the arguments of a call. Throws an OpenRefusal in the words of its surface. */
-export function readCall(surface: Surface, given: unknown, isSource: (name: string) => boolean): OpenCall {
+export function readOpenCall(surface: Surface, given: unknown, isSource: (name: string) => boolean): OpenCall {
   const args = new Arguments(given)
   if (surface === 'Agent') return readAgent(args, isSource)
   return surface === 'delegate' ? readDelegate(args) : readSubagent(args)

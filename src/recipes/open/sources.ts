@@ -114,7 +114,7 @@ export interface SourceOptions {
 export async function loadSource(source: Source, others: SourceOptions): Promise<LoadedSource> {
   const { parameters, isKept } = others
   if (source.kind === 'skill') return { definition: skillDefinition(source.skill), refused: [], unknown: [] }
-  const place = placeOf(source)
+  const place = sourceFile(source)
   await checkReadable(place, source.name)
   const given =
     source.kind === 'subrecipe' ? subRecipeValues(source.subRecipe, parameters) : { values: parameters, refused: [] }
@@ -137,12 +137,12 @@ export async function loadSource(source: Source, others: SourceOptions): Promise
     const unknown = Object.keys(parameters).filter((key) => !known.has(key) && !locked.has(key))
     return { definition, refused: given.refused, unknown }
   } catch (error) {
-    return invalid(`Failed to build subrecipe: ${reasonOf(error)}`)
+    return invalid(`Failed to build subrecipe: ${loadFailure(error)}`)
   }
 }
 
 /** The file of a source and, for a sub-recipe, the folder that must contain it. */
-export function placeOf(source: Exclude<Source, { kind: 'skill' }>): SourceFile {
+export function sourceFile(source: Exclude<Source, { kind: 'skill' }>): SourceFile {
   if (source.kind !== 'subrecipe') return { file: source.file, inside: {} }
   const { path: file, folder } = source.subRecipe
   return { file, inside: { folder } }
@@ -172,12 +172,12 @@ async function checkReadable({ file, inside: { folder } }: SourceFile, name: str
   try {
     await readText(file, folder === undefined ? {} : { inside: folder })
   } catch (error) {
-    invalid(`Failed to load subrecipe '${name}': ${reasonOf(error)}`)
+    invalid(`Failed to load subrecipe '${name}': ${loadFailure(error)}`)
   }
 }
 
 /** Tells a model why a file cannot be used, without quoting it: it may not be a recipe at all. */
-export function reasonOf(error: unknown): string {
+export function loadFailure(error: unknown): string {
   const [notice] = noticesOf(error)
   if (notice === undefined) return isLegateError(error) ? error.message : 'it cannot be used'
   const { code, message, line, hint } = notice

@@ -20,7 +20,7 @@ import { filesOfDefinition } from '../agent-file/agent-file.ts'
 import type { OpenSpec, Surface } from '../inline/spec.ts'
 import { invalid, OpenRefusal, refusedCall } from './arguments.ts'
 import { type BuiltChild, buildChild } from './build-child.ts'
-import { type OpenCall, readCall } from './read-call.ts'
+import { type OpenCall, readOpenCall } from './read-call.ts'
 import { findSource, type LoadedSource, loadSource, sourcesOf } from './sources.ts'
 
 /** Starts the child that a call asks for. The task waits for it, or ends at once if it runs in the background. */
@@ -59,7 +59,7 @@ async function prepare(
 ): Promise<StartParts> {
   const isKept = keeperOf(run)
   const sources = await sourcesOf(spec, isKept)
-  const call = readCall(surface, given, (name) => sources.some((source) => source.name === name))
+  const call = readOpenCall(surface, given, (name) => sources.some((source) => source.name === name))
   const source = call.source === null ? null : findSource(call.source, sources, surface)
   const options = {
     parameters: call.parameters,
@@ -104,7 +104,7 @@ async function folderFor(run: NodeRun, given: string | null, byDefault: string):
   } catch (error) {
     if (run.home.settings.files === null || isLegateError(error, 'not_found'))
       invalid(`cwd is not a directory: ${given}`)
-    return invalid(`cwd cannot be used: ${isLegateError(error) ? error.message : 'it is no folder of this machine'}`)
+    return invalid(`cwd cannot be used: ${isLegateError(error) ? error.message : 'it is not a folder of this machine'}`)
   }
 }
 
@@ -126,7 +126,7 @@ async function begin(run: NodeRun, beginning: StartParts): Promise<RowToolEnd> {
     input: built.input,
     ids,
     mode: call.isBackground ? 'background' : 'parked',
-    about: { title: titleOf(call), metadata: metadataOf(run, beginning) },
+    about: { title: openCallTitle(call), metadata: metadataOf(run, beginning) },
     ...(call.isBackground ? { background: inBackground(beginning, ids) } : {}),
   }
   return endOf(await spawn(run, delegation), call.surface)
@@ -207,7 +207,7 @@ export function labelOf({ instructions, source }: OpenCall): string {
   return cut([source ?? '', text].filter((part) => part !== '').join(': '), MOST_LABEL)
 }
 
-export function titleOf(call: OpenCall): string {
+export function openCallTitle(call: OpenCall): string {
   if (call.surface === 'subagent') return 'Subagent task'
   return call.title ?? (labelOf(call) || 'Delegated task')
 }

@@ -1,10 +1,10 @@
 import path from 'node:path'
 import { code, type OptionRules, oneOf, readOptions, record, text } from '../../core/base/options.ts'
+import { valueAt } from '../../core/base/text-tree/tree.ts'
 import type { Keeper } from '../../core/files/files.ts'
 import type { Recipe, RecipeDescription } from '../agent-file/recipe.ts'
 import { Fields } from '../text/fields.ts'
 import { type Notice, NoticeReport } from '../text/notice.ts'
-import { entryOf } from '../text/tree.ts'
 import {
   type AskParameter,
   bindValues,
@@ -116,7 +116,7 @@ async function readChecked(given: string, options: ReadingOptions): Promise<Chec
 }
 
 function lineOf({ tree }: RecipeSource, key: string): number | null {
-  return entryOf(recipeTree(tree), key)?.line ?? null
+  return valueAt(recipeTree(tree), key)?.line ?? null
 }
 
 /** Reads a recipe without values. If values decide which keys exist, only its parameters can be checked. */

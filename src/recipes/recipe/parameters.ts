@@ -3,7 +3,7 @@ import path from 'node:path'
 import type { JsonSchema } from '../../core/base/schema/schema.ts'
 import { INPUT_TYPES, REQUIREMENTS, type RecipeParameter } from '../agent-file/recipe.ts'
 import type { Fields } from '../text/fields.ts'
-import { type NoticeReport, noticesOf, refuse } from '../text/notice.ts'
+import { type NoticeReport, noticesOf, refuseFile } from '../text/notice.ts'
 import { readText } from '../text/read-text.ts'
 
 /** A parameter that is always defined: the folder of the recipe. */
@@ -182,7 +182,7 @@ export async function bindValues(
   for (const parameter of parameters) {
     const given = await givenValue(parameter, options)
     if (given === undefined) missing.push(parameter)
-    else values.set(parameter.key, await checked(parameter, given, { options, report }))
+    else values.set(parameter.key, await checked(parameter, given, options, report))
   }
   if (missing.length > 0) throw missingError(missing, options.file)
   report.check()
@@ -200,23 +200,23 @@ export function missingParameters(
     .map(({ key }) => key)
 }
 
-export function textOf(value: unknown): string {
+export function parameterText(value: unknown): string {
   return typeof value === 'string' ? value : (JSON.stringify(value) ?? '')
 }
 
 async function givenValue(parameter: RecipeParameter, { given, ask }: BindOptions): Promise<string | undefined> {
   const { key, requirement } = parameter
-  if (Object.hasOwn(given, key) && given[key] !== undefined) return textOf(given[key])
+  if (Object.hasOwn(given, key) && given[key] !== undefined) return parameterText(given[key])
   if (parameter.default !== null) return parameter.default
   return requirement === 'user_prompt' && ask !== undefined ? await ask(parameter) : undefined
 }
 
-interface Binding {
-  readonly options: BindOptions
-  readonly report: NoticeReport
-}
-
-async function checked(parameter: RecipeParameter, value: string, { options, report }: Binding): Promise<string> {
+async function checked(
+  parameter: RecipeParameter,
+  value: string,
+  options: BindOptions,
+  report: NoticeReport,
+): Promise<string> {
   if (parameter.inputType === 'file') return readParameterFile(value, parameter.key, options)
   // Defaults were checked when the file was read.
   const isDefault = !Object.hasOwn(options.given, parameter.key) && value === parameter.default
@@ -232,7 +232,7 @@ async function readParameterFile(given: string, key: string, { file, readFile }:
   } catch (error) {
     const why = noticesOf(error)[0]?.message ?? (error instanceof Error ? error.message : String(error))
     const message = `Failed to read parameter file ${given}: ${why.replace(/^cannot be read: /, '')}`
-    throw refuse({ code: 'parameter', message, hint: 'Give the path of a text file.' }, file)
+    throw refuseFile({ code: 'parameter', message, hint: 'Give the path of a text file.' }, file)
   }
 }
 
@@ -245,5 +245,5 @@ function missingError(missing: readonly RecipeParameter[], file: string): Error 
   const keys = missing.map(({ key }) => key)
   const message = `Missing required parameters: [${keys.map((key) => JSON.stringify(key)).join(', ')}]`
   const hint = `Give ${keys.map((key) => `${key}=...`).join(', ')}.`
-  return refuse({ code: 'missing_parameters', message, line: missing[0]?.line ?? null, hint }, file)
+  return refuseFile({ code: 'missing_parameters', message, line: missing[0]?.line ?? null, hint }, file)
 }

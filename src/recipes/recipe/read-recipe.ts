@@ -1,5 +1,6 @@
 import path from 'node:path'
 import type { JsonSchema } from '../../core/base/schema/schema.ts'
+import { jsonOf, type TextTree, valueAt } from '../../core/base/text-tree/tree.ts'
 import { isDisallowedVariable } from '../../core/tool/environment.ts'
 import { readBudget, readGrant } from '../agent-file/draft.ts'
 import { isServerRestriction, warnSecrets } from '../agent-file/mcp-servers.ts'
@@ -7,7 +8,6 @@ import { closestKey, correctKeys, isRestriction } from '../agent-file/names.ts'
 import type { ExtensionConfig, Recipe, RecipeSettings, RetryConfig, SubRecipe } from '../agent-file/recipe.ts'
 import { Fields } from '../text/fields.ts'
 import type { NoticeReport } from '../text/notice.ts'
-import { entryOf, jsonOf, type TextTree } from '../text/tree.ts'
 import { readParameters } from './parameters.ts'
 
 const KEYS = [
@@ -63,8 +63,8 @@ function checkKeys(fields: Fields, { known, restricting, adviceOn }: KeyRules, r
 
 /** Finds the map of the recipe: the desktop app saves it below `recipe`, beside its own keys. */
 export function recipeTree(tree: TextTree): TextTree {
-  const inner = entryOf(tree, 'recipe')
-  return inner?.kind === 'map' && entryOf(tree, 'title') === undefined ? inner : tree
+  const inner = valueAt(tree, 'recipe')
+  return inner?.kind === 'map' && valueAt(tree, 'title') === undefined ? inner : tree
 }
 
 /** Reads every field of a recipe. Problems go to the report; it never throws. */

@@ -1,13 +1,20 @@
 import path from 'node:path'
+import {
+  renderedLeaf,
+  type TextLeaf,
+  type TextTree,
+  textsOf,
+  valueAt,
+  withLeaves,
+} from '../../core/base/text-tree/tree.ts'
 import { isExpression, render, syntaxTrouble, type TemplateTrouble } from '../template/engine.ts'
 import { type HeldTemplate, holdSources, holdValues, Releaser } from '../template/hold.ts'
 import { checkMarks, readIncludes } from '../template/includes.ts'
 import { type ProtectedTemplate, protect } from '../template/protect.ts'
 import { segmentsOf, tagName } from '../template/tags.ts'
 import { definedNames, undeclaredVariables } from '../template/variables.ts'
-import { type NoticeParts, type NoticeReport, refuse } from '../text/notice.ts'
+import { type NoticeParts, type NoticeReport, refuseFile } from '../text/notice.ts'
 import { type ReadOptions, readText } from '../text/read-text.ts'
-import { entryOf, renderedLeaf, type TextLeaf, type TextTree, textsOf, withLeaves } from '../text/tree.ts'
 import { type ParsedYaml, parseYaml } from '../text/yaml.ts'
 import { RECIPE_DIR, type TemplateNames } from './parameters.ts'
 import { recipeTree } from './read-recipe.ts'
@@ -35,13 +42,10 @@ export interface RecipeSource {
 export async function openRecipe(
   file: string,
   report: NoticeReport,
-  reading: RecipeReading = {},
+  reading: Pick<ReadOptions, 'inside' | 'isKept'> = {},
 ): Promise<RecipeSource> {
   return readText(file, reading).then((text) => readSource(text, { file, isKept: reading.isKept }, report))
 }
-
-/** The folder that must contain a recipe, and the files that rules withhold from the reader. */
-export type RecipeReading = Pick<ReadOptions, 'inside' | 'isKept'>
 
 /** The place of a text, and the files it may not include. */
 interface SourcePlace {
@@ -66,7 +70,7 @@ export async function readSource(
   const trouble = syntaxTrouble(whole.template)
   if (trouble === undefined) return textSource(draft, whole)
   if (inFields !== undefined && isSound) return fieldSource(draft, inFields)
-  if (!parsed.ok && !/\{%/.test(text)) throw refuse(parsed.finding, file)
+  if (!parsed.ok && !/\{%/.test(text)) throw refuseFile(parsed.finding, file)
   throw templateError(trouble, { file, line: trouble.line })
 }
 
@@ -89,7 +93,7 @@ interface LeafTemplate extends ProtectedTemplate {
 }
 
 function withoutTemplates(parsed: ParsedYaml, file: string): RecipeSource {
-  if (!parsed.ok) throw refuse(parsed.finding, file)
+  if (!parsed.ok) throw refuseFile(parsed.finding, file)
   const { tree } = parsed
   return {
     file,
@@ -152,7 +156,7 @@ function tagCount(text: string): number {
 
 function fieldSource(draft: ParsedFile, leaves: readonly LeafTemplate[]): RecipeSource {
   const { file, parsed, report, text, templates } = draft
-  if (!parsed.ok) throw refuse(parsed.finding, file)
+  if (!parsed.ok) throw refuseFile(parsed.finding, file)
   const broken = leaves.find(({ trouble }) => trouble !== undefined)
   if (broken?.trouble !== undefined) throw templateError(broken.trouble, placeIn(broken.leaf, broken.trouble, file))
   for (const { literals, leaf } of leaves) reportLiterals(literals, leaf.textLine - 1, report)
@@ -174,7 +178,8 @@ async function renderFields(
   leaves: readonly LeafTemplate[],
   values: Values,
 ): Promise<TextTree> {
-  const defined = new Set(textsOf(entryOf(recipeTree(tree), 'parameters') ?? { kind: 'list', items: [], line: 1 }))
+  const parameters = valueAt(recipeTree(tree), 'parameters')
+  const defined = new Set(parameters === undefined ? [] : textsOf(parameters))
   const rendered = leaves.filter(({ leaf }) => !defined.has(leaf))
   const known = report.isLenient ? new Set(Object.keys(values)) : undefined
   const ready = (text: string): string => {
@@ -245,12 +250,11 @@ interface Texts {
   readonly templates: readonly (readonly [string, string])[]
 }
 
-interface WholeJob extends Texts {
-  readonly values: Values
-  readonly undefinedBehavior: 'strict' | 'chainable'
-}
-
-async function renderWhole(job: WholeJob, file: string, known?: Releaser): Promise<TextTree> {
+async function renderWhole(
+  job: Texts & { readonly values: Values; readonly undefinedBehavior: 'strict' | 'chainable' },
+  file: string,
+  known?: Releaser,
+): Promise<TextTree> {
   const { main, templates, values, undefinedBehavior } = job
   const answer = await render({
     texts: [main],
@@ -277,12 +281,12 @@ const TOO_MUCH: TemplateTrouble = { message: 'too much text', index: 0, template
 /** Drops the line of a finding: it counts rendered text, which nobody has seen. */
 function afterRendering({ line, ...finding }: NoticeParts, file: string): Error {
   const where = line == null ? '' : `, line ${line} of the rendered text`
-  return refuse({ ...finding, message: `after rendering${where}: ${finding.message}` }, file)
+  return refuseFile({ ...finding, message: `after rendering${where}: ${finding.message}` }, file)
 }
 
 function heldOf(holding: HeldTemplate, file: string): string {
   if (holding.ok) return holding.template
-  throw refuse({ code: 'template', message: holding.message, line: holding.line }, file)
+  throw refuseFile({ code: 'template', message: holding.message, line: holding.line }, file)
 }
 
 /** Refuses values as keys: a value may become a text in the file, but not the name of a field. */
@@ -295,7 +299,7 @@ function checkKeys(tree: TextTree, isHeld: (key: string) => boolean, file: strin
   for (const [key, { value }] of tree.entries) {
     if (isHeld(key)) {
       const hint = 'Write the key itself; a parameter can be a value only.'
-      throw refuse({ code: 'template', message: 'a parameter is used as the name of a key', hint }, file)
+      throw refuseFile({ code: 'template', message: 'a parameter is used as the name of a key', hint }, file)
     }
     checkKeys(value, isHeld, file)
   }
@@ -341,7 +345,7 @@ function templateError(trouble: TemplateTrouble, { file, line = null }: { file: 
   const { message } = trouble
   const hint = HINTS.find(([pattern]) => pattern.test(message))?.[1]
   const finding: NoticeParts = { code: 'template', message: `Failed to render the recipe: ${message}`, line }
-  return refuse(hint === undefined ? finding : { ...finding, hint }, file)
+  return refuseFile(hint === undefined ? finding : { ...finding, hint }, file)
 }
 
 const HINTS: readonly (readonly [RegExp, string])[] = [

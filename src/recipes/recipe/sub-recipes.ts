@@ -3,9 +3,9 @@ import path from 'node:path'
 import { isOwnPath } from '../../core/base/system/own-files.ts'
 import { isInside } from '../../core/files/text-file.ts'
 import type { ExtensionConfig, Recipe, SubRecipe } from '../agent-file/recipe.ts'
-import { NoticeReport, refuse } from '../text/notice.ts'
+import { NoticeReport, refuseFile } from '../text/notice.ts'
 import { readText } from '../text/read-text.ts'
-import { RECIPE_DIR, textOf } from './parameters.ts'
+import { parameterText, RECIPE_DIR } from './parameters.ts'
 import { readRecipe } from './read-recipe.ts'
 import { readSource } from './recipe-source.ts'
 
@@ -27,8 +27,13 @@ export function subRecipeValues(
   const isLocked = (key: string) =>
     Object.hasOwn(values, key) && (locked === true || (locked !== false && locked.includes(key)))
   const given = Object.entries(parameters).filter(([key]) => !isLocked(key))
-  const refused = Object.keys(parameters).filter((key) => isLocked(key) && textOf(parameters[key]) !== values[key])
-  return { values: { ...values, ...Object.fromEntries(given.map(([key, value]) => [key, textOf(value)])) }, refused }
+  const refused = Object.keys(parameters).filter(
+    (key) => isLocked(key) && parameterText(parameters[key]) !== values[key],
+  )
+  return {
+    values: { ...values, ...Object.fromEntries(given.map(([key, value]) => [key, parameterText(value)])) },
+    refused,
+  }
 }
 
 /** Throws if a sub-recipe is missing, has a duplicate name, or leads back to a recipe above it. */
@@ -122,12 +127,12 @@ async function outline(file: string, { values, folder }: SubRecipe): Promise<Rec
 function circle(files: readonly string[], file: string, line: number | null): Error {
   const names = files.map((one) => path.basename(one)).join(' -> ')
   const hint = 'A recipe cannot be part of itself: remove one of these sub-recipes.'
-  return refuse({ code: 'sub_recipe', message: `sub-recipes lead in a circle: ${names}`, line, hint }, file)
+  return refuseFile({ code: 'sub_recipe', message: `sub-recipes lead in a circle: ${names}`, line, hint }, file)
 }
 
 function tooDeep(file: string, line: number | null): Error {
   const hint = 'Put them beside one another.'
-  return refuse(
+  return refuseFile(
     { code: 'sub_recipe', message: `sub-recipes lie more than ${DEEPEST} deep in one another`, line, hint },
     file,
   )

@@ -14,7 +14,7 @@ import { Worker } from 'node:worker_threads'
 import type { Environment } from 'minijinja-js'
 import { loadBeside } from '../../core/base/package/beside.ts'
 import { Releaser } from './hold.ts'
-import { Lines, segmentsOf, type Token, tagName, tokensOf } from './tags.ts'
+import { Lines, segmentsOf, type Token, tagName, templateTokens } from './tags.ts'
 
 /** How long a thread may render, and how long it may take to start on a busy machine. */
 const RENDER_MS = 400
@@ -255,7 +255,7 @@ function renderBatch(engine: { readonly Environment: typeof Environment }, job: 
 export function isRisky(template: string): boolean {
   return segmentsOf(template).some((segment) => {
     if (segment.kind === 'tag' && !HARMLESS_TAGS.has(tagName(segment))) return true
-    return (segment.kind === 'tag' || segment.kind === 'variable') && hasRisk(tokensOf(segment.inner))
+    return (segment.kind === 'tag' || segment.kind === 'variable') && hasRisk(templateTokens(segment.inner))
   })
 }
 
@@ -289,7 +289,7 @@ function isCall(tokens: readonly Token[], at: number): boolean {
 export function repetitionLine(template: string): number | undefined {
   if (!template.includes('*')) return undefined
   const found = segmentsOf(template).find(({ kind, inner }) => {
-    return (kind === 'variable' || kind === 'tag') && inner.includes('*') && repeats(tokensOf(inner))
+    return (kind === 'variable' || kind === 'tag') && inner.includes('*') && repeats(templateTokens(inner))
   })
   return found === undefined ? undefined : new Lines(template).at(found.start)
 }

@@ -1,4 +1,4 @@
-import { Lines, type Segment, segmentsOf, tagName, tokensOf } from './tags.ts'
+import { Lines, type Segment, segmentsOf, tagName, templateTokens } from './tags.ts'
 
 export type HeldTemplate =
   | { readonly ok: true; readonly template: string }
@@ -80,13 +80,13 @@ function holding(source: string, { inner }: Segment): string {
 function captureChange(segment: Segment): number {
   if (segment.kind !== 'tag') return 0
   if (tagName(segment) === 'endset') return -1
-  return tagName(segment) === 'set' && !tokensOf(segment.inner).some(({ text }) => text === '=') ? 1 : 0
+  return tagName(segment) === 'set' && !templateTokens(segment.inner).some(({ text }) => text === '=') ? 1 : 0
 }
 
 /** Recognizes filters with arguments, which would be written without being held. */
 function isFilterOfValues(segment: Segment): boolean {
   if (segment.kind !== 'tag' || tagName(segment) !== 'filter') return false
-  const [, , ...rest] = tokensOf(segment.inner)
+  const [, , ...rest] = templateTokens(segment.inner)
   return !rest.every(({ kind, text }, at) => {
     return (
       kind !== 'name' || rest[at - 1]?.text === '|' || rest[at + 1]?.text === '=' || /^(?:true|false|none)$/i.test(text)
@@ -96,7 +96,7 @@ function isFilterOfValues(segment: Segment): boolean {
 
 /** Recognizes a call, with nothing after it, that writes the author's own words. */
 function isAuthors({ inner }: Segment, macros: ReadonlySet<string>): boolean {
-  const tokens = tokensOf(inner)
+  const tokens = templateTokens(inner)
   const open = tokens.findIndex(({ text }) => text === '(')
   if (
     open < 1 ||
@@ -130,6 +130,6 @@ function macrosIn(template: string): ReadonlySet<string> {
   return new Set(
     segmentsOf(template)
       .filter((segment) => segment.kind === 'tag' && tagName(segment) === 'macro')
-      .map(({ inner }) => tokensOf(inner)[1]?.text ?? ''),
+      .map(({ inner }) => templateTokens(inner)[1]?.text ?? ''),
   )
 }

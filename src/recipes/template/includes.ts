@@ -1,9 +1,9 @@
 import path from 'node:path'
 import { isLegateError } from '../../core/base/error.ts'
 import type { Keeper } from '../../core/files/files.ts'
-import { noticesOf, refuse } from '../text/notice.ts'
+import { noticesOf, refuseFile } from '../text/notice.ts'
 import { readText } from '../text/read-text.ts'
-import { Lines, type Segment, segmentsOf, tagName, tokensOf } from './tags.ts'
+import { Lines, type Segment, segmentsOf, tagName, templateTokens } from './tags.ts'
 
 const MOST_FILES = 100
 const MOST_CHARACTERS = 1_000_000
@@ -23,7 +23,7 @@ export async function readIncludes(text: string, file: string, isKept?: Keeper):
     const { name, line, from, isOptional } = next
     if (found.has(name)) continue
     if (found.size >= MOST_FILES) {
-      throw refuse({ code: 'include', message: `more than ${MOST_FILES} files are included`, line }, from)
+      throw refuseFile({ code: 'include', message: `more than ${MOST_FILES} files are included`, line }, from)
     }
     checkName(name, line, from)
     const included = await readIncluded(name, { folder, from, line, isKept })
@@ -32,7 +32,7 @@ export async function readIncludes(text: string, file: string, isKept?: Keeper):
     checkMarks(included, path.join(folder, name))
     characters += included.length
     if (characters > MOST_CHARACTERS) {
-      throw refuse({ code: 'include', message: 'the included files have more than 1 MB together', line }, from)
+      throw refuseFile({ code: 'include', message: 'the included files have more than 1 MB together', line }, from)
     }
     found.set(name, included)
     for (const inner of namesIn(included)) open.push({ ...inner, from: path.join(folder, name) })
@@ -46,7 +46,7 @@ export function checkMarks(text: string, file: string): void {
   for (const { index } of text.matchAll(/\{[{%#]/g)) {
     if (++marks <= MOST_MARKS) continue
     const message = `more than ${MOST_MARKS} template marks, such as {{ or {%`
-    throw refuse({ code: 'template', message, line: new Lines(text).at(index), hint: 'Write fewer of them.' }, file)
+    throw refuseFile({ code: 'template', message, line: new Lines(text).at(index), hint: 'Write fewer of them.' }, file)
   }
 }
 
@@ -59,7 +59,7 @@ interface IncludedName {
 
 function notFound(name: string, line: number, file: string): Error {
   const hint = 'Name a file in the folder of the recipe, in quotes.'
-  return refuse({ code: 'include', message: `template not found: there is no file "${name}"`, line, hint }, file)
+  return refuseFile({ code: 'include', message: `template not found: there is no file "${name}"`, line, hint }, file)
 }
 
 function namesIn(text: string): IncludedName[] {
@@ -73,7 +73,7 @@ function namesIn(text: string): IncludedName[] {
 }
 
 function stringsIn({ inner }: Segment): string[] {
-  return tokensOf(inner)
+  return templateTokens(inner)
     .filter(({ kind }) => kind === 'string')
     .map(({ text }) => text.slice(1, -1).replace(/\\(.)/gs, '$1'))
 }
@@ -83,17 +83,18 @@ function checkName(name: string, line: number, file: string): void {
   const isInside = !path.isAbsolute(name) && !/^[a-z]:/i.test(name) && !parts.includes('..') && !name.includes('\0')
   if (isInside && name !== '') return
   const hint = 'Name a file in the folder of the recipe or below it, such as "parts/intro.yaml".'
-  throw refuse({ code: 'include', message: `"${name}" is outside the folder of the recipe`, line, hint }, file)
+  throw refuseFile({ code: 'include', message: `"${name}" is outside the folder of the recipe`, line, hint }, file)
 }
 
-interface IncludeRequest {
-  readonly folder: string
-  readonly from: string
-  readonly line: number
-  readonly isKept: Keeper | undefined
-}
-
-async function readIncluded(name: string, { folder, from, line, isKept }: IncludeRequest): Promise<string | undefined> {
+async function readIncluded(
+  name: string,
+  {
+    folder,
+    from,
+    line,
+    isKept,
+  }: { readonly folder: string; readonly from: string; readonly line: number; readonly isKept: Keeper | undefined },
+): Promise<string | undefined> {
   try {
     return await readText(path.join(folder, name), { inside: folder, isKept, hasOneName: true })
   } catch (error) {
@@ -101,6 +102,6 @@ async function readIncluded(name: string, { folder, from, line, isKept }: Includ
     const [notice] = noticesOf(error)
     if (notice?.message.endsWith('there is no such file') === true) return undefined
     const message = `"${name}" cannot be included: ${notice?.message ?? error.message}`
-    throw refuse({ code: 'include', message, line, ...(notice?.hint == null ? {} : { hint: notice.hint }) }, from)
+    throw refuseFile({ code: 'include', message, line, ...(notice?.hint == null ? {} : { hint: notice.hint }) }, from)
   }
 }

@@ -141,18 +141,19 @@ export class ClosingTable {
   }
 
   /** The position after the character, the string or the braces that begin here. */
-  private nextOf(code: number, at: number, { double, single, braces }: Inner): number {
+  private nextOf(
+    code: number,
+    at: number,
+    {
+      double,
+      single,
+      braces,
+    }: { readonly double: readonly number[]; readonly single: readonly number[]; readonly braces: readonly number[] },
+  ): number {
     if (code === DOUBLE) return double[at + 1] as number
     if (code === SINGLE) return single[at + 1] as number
     return code === OPEN ? (braces[at + 1] as number) : at + 1
   }
-}
-
-/** Where the enclosing string or braces end. */
-interface Inner {
-  readonly double: readonly number[]
-  readonly single: readonly number[]
-  readonly braces: readonly number[]
 }
 
 const DOUBLE = 34
@@ -172,7 +173,7 @@ const TOKEN =
   /"[^"\\]*(?:\\.[^"\\]*)*"|'[^'\\]*(?:\\.[^'\\]*)*'|[\p{L}_][\p{L}\p{N}_]*|\d[\d_]*(?:\.\d+)?|\*\*|\/\/|[=!<>]=|\S/gsu
 
 /** Splits an expression into words, in order. */
-export function tokensOf(expression: string): Token[] {
+export function templateTokens(expression: string): Token[] {
   return Array.from(expression.matchAll(TOKEN), ([text]) => ({ kind: kindOf(text), text }))
 }
 

@@ -1,5 +1,5 @@
 import { ownValue } from '../text/fields.ts'
-import { Lines, type Segment, segmentsOf, type Token, tagName, tokensOf } from './tags.ts'
+import { Lines, type Segment, segmentsOf, type Token, tagName, templateTokens } from './tags.ts'
 
 /** Finds names that a template uses and does not define, with the line of first use; `user.name` is one name. */
 export function undeclaredVariables(template: string): Map<string, number> {
@@ -17,7 +17,7 @@ export function definedNames(template: string): Set<string> {
 
 /** Lists the names of an expression that are neither its own nor the engine's. */
 export function namesIn(expression: string): string[] {
-  return usesIn(tokensOf(expression)).filter((name) => !ALWAYS.has(root(name)))
+  return usesIn(templateTokens(expression)).filter((name) => !ALWAYS.has(root(name)))
 }
 
 const WORDS: ReadonlySet<string> = new Set(
@@ -38,12 +38,12 @@ class Search {
   }
 
   visit(segment: Segment): void {
-    if (segment.kind === 'variable') this.use(tokensOf(segment.inner), segment)
+    if (segment.kind === 'variable') this.use(templateTokens(segment.inner), segment)
     if (segment.kind === 'tag') this.statement(tagName(segment), segment)
   }
 
   private statement(name: string, segment: Segment): void {
-    const tokens = tokensOf(segment.inner).slice(1)
+    const tokens = templateTokens(segment.inner).slice(1)
     const visit = ownValue(this.statements, name)
     if (visit !== undefined) visit(tokens, segment)
     else if (CLOSERS.has(name)) this.scopes.close()

@@ -1,6 +1,13 @@
 import type { Json } from '../../core/base/json.ts'
+import {
+  isAbsent,
+  jsonOf,
+  type TextLeaf,
+  type TextMap,
+  type TextTree,
+  valueAt,
+} from '../../core/base/text-tree/tree.ts'
 import type { NoticeReport } from './notice.ts'
-import { entryOf, isAbsent, jsonOf, type TextLeaf, type TextMap, type TextTree } from './tree.ts'
 
 /**
  * Reads typed fields of a map. A missing field or one of the wrong type is reported with its path and line and read as
@@ -26,7 +33,7 @@ export class Fields {
   }
 
   get(key: string): TextTree | undefined {
-    return entryOf(this.tree, key)
+    return valueAt(this.tree, key)
   }
 
   keys(): string[] {

@@ -106,7 +106,7 @@ const MOST = 200
 const MOST_WITH_ERRORS = 2 * MOST
 
 /** Makes an error to throw for one finding: the message says where, what, and what to do; `details` has the parts. */
-export function refuse(finding: NoticeParts, file: string): RecipeError {
+export function refuseFile(finding: NoticeParts, file: string): RecipeError {
   const { code, message, line = null, hint } = finding
   return refuseAll([{ level: 'error', code, message, file, line, hint: hint ?? null }])
 }

@@ -1,6 +1,6 @@
 import type { Keeper } from '../../core/files/files.ts'
 import { readTextFile, readTextFileNow, TextFileTrouble } from '../../core/files/text-file.ts'
-import { refuse } from './notice.ts'
+import { refuseFile } from './notice.ts'
 
 /** Larger definitions are refused: nobody writes them by hand. */
 const MOST_BYTES = 500_000
@@ -42,7 +42,7 @@ export function readTextNow(
 function refusalOf(error: unknown, file: string): unknown {
   if (!(error instanceof TextFileTrouble)) return error
   const { kind, message, hint } = error
-  if (kind !== 'outside') return refuse({ code: kind, message, ...(hint === undefined ? {} : { hint }) }, file)
+  if (kind !== 'outside') return refuseFile({ code: kind, message, ...(hint === undefined ? {} : { hint }) }, file)
   const only = 'Only files in the folder of the recipe and below it may be included.'
-  return refuse({ code: 'include', message: 'the file is outside the folder of the recipe', hint: only }, file)
+  return refuseFile({ code: 'include', message: 'the file is outside the folder of the recipe', hint: only }, file)
 }

@@ -1,8 +1,8 @@
 import { messageOf } from '../../core/base/error.ts'
 import type { Json } from '../../core/base/json.ts'
-import { readYaml, YamlTrouble } from '../../core/base/yaml-tree.ts'
+import { readYaml } from '../../core/base/text-tree/read-yaml.ts'
+import { TextProblem, type TextTree } from '../../core/base/text-tree/tree.ts'
 import type { NoticeParts } from './notice.ts'
-import type { TextTree } from './tree.ts'
 
 export type ParsedYaml =
   | { readonly ok: true; readonly tree: TextTree }
@@ -16,7 +16,7 @@ export async function parseYaml(text: string): Promise<ParsedYaml> {
     return { ok: true, tree: await readYaml(text.charCodeAt(0) === 0xfeff ? text.slice(1) : text, LIMITS) }
   } catch (error) {
     const message = `not valid YAML: ${messageOf(error)}`
-    if (!(error instanceof YamlTrouble)) return { ok: false, finding: { code: 'syntax', message, line: null } }
+    if (!(error instanceof TextProblem)) return { ok: false, finding: { code: 'syntax', message, line: null } }
     const { at, hint } = error
     return { ok: false, finding: { code: 'syntax', message, line: at.line, ...(hint === undefined ? {} : { hint }) } }
   }

@@ -120,7 +120,7 @@ export class ServerRequests {
 function addressOf(url: string | URL): URL {
   const address = URL.canParse(String(url)) ? new URL(url) : undefined
   if (address?.protocol === 'http:' || address?.protocol === 'https:') return address
-  const message = `connect({ url }): ${JSON.stringify(String(url))} is no address. Write it with http:// or https:// in front.`
+  const message = `connect({ url }): ${JSON.stringify(String(url))} is not an address. Write it with http:// or https:// in front.`
   throw new ClientError(message, { status: 0, code: 'invalid_url' })
 }
 

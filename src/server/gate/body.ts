@@ -42,7 +42,7 @@ export interface JsonBody {
 }
 
 /** Reads a body as JSON, nested at most 64 levels deep. No body is an empty object. */
-export async function readJson(request: Request, limits: BodyLimits): Promise<JsonBody> {
+export async function readJsonBody(request: Request, limits: BodyLimits): Promise<JsonBody> {
   const text = await readText(request, limits)
   if (text === '') return { value: {}, sent: {} }
   const parsed = parseJson(text, { maxDepth: 64, maxBytes: limits.maxBytes })
@@ -62,7 +62,7 @@ async function readText(request: Request, limits: BodyLimits): Promise<string> {
 }
 
 /** The lines of a body, without holding it whole. */
-export async function* readLines(request: Request, limits: BodyLimits): AsyncGenerator<string> {
+export async function* readBodyLines(request: Request, limits: BodyLimits): AsyncGenerator<string> {
   const decoder = new TextDecoder('utf-8')
   let rest = ''
   for await (const part of readParts(request, limits)) {

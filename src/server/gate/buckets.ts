@@ -1,8 +1,3 @@
-/** So many at once, and so many more each minute. */
-export interface Rate {
-  readonly perMinute: number
-}
-
 interface Bucket {
   left: number
   at: number
@@ -16,7 +11,7 @@ export class Buckets {
   private readonly size: number
   private readonly buckets: Map<string, Bucket> = new Map()
 
-  constructor({ perMinute }: Rate) {
+  constructor(perMinute: number) {
     this.size = perMinute
   }
 

@@ -46,10 +46,10 @@ export class Gate {
   constructor(parts: ServerGateParts) {
     const { limits } = parts
     this.parts = parts
-    this.starts = new Buckets({ perMinute: limits.startsPerMinute })
-    this.reads = new Buckets({ perMinute: limits.readsPerMinute })
-    this.addresses = new Buckets({ perMinute: limits.perAddressPerMinute })
-    this.failures = new Buckets({ perMinute: limits.failuresPerMinute })
+    this.starts = new Buckets(limits.startsPerMinute)
+    this.reads = new Buckets(limits.readsPerMinute)
+    this.addresses = new Buckets(limits.perAddressPerMinute)
+    this.failures = new Buckets(limits.failuresPerMinute)
   }
 
   /** Throws the Problem of the first check that fails. */

@@ -44,7 +44,7 @@ const CLOSED_4 = listOf('ipv4', [
 ])
 
 /**
- * Of IPv6 only the global addresses are open: all others are local, or stand for one of IPv4 (mapped, compatible, translated,
+ * IPv6: only global addresses are open. All others are local, or stand for one of IPv4 (mapped, compatible, translated,
  * NAT64), or are nobody's.
  */
 const GLOBAL_6 = listOf('ipv6', [['2000::', 3]])
@@ -87,17 +87,21 @@ export function readHookUrl(text: string, allowPrivate: boolean): URL {
   return url
 }
 
-/** How names become addresses. */
-export interface HookNames {
-  readonly allowPrivate: boolean
-  /** Gives the question up. */
-  readonly signal: AbortSignal
-  /** Default: the resolver of the system. */
-  readonly addressesOf?: (name: string, signal: AbortSignal) => Promise<readonly string[]>
-}
-
 /** Resolves the name of a URL, and gives the address to connect to. Throws where any of its addresses is closed. */
-export async function resolveHook(url: URL, { allowPrivate, signal, addressesOf }: HookNames): Promise<CheckedAddress> {
+export async function resolveHook(
+  url: URL,
+  {
+    allowPrivate,
+    signal,
+    addressesOf,
+  }: {
+    readonly allowPrivate: boolean
+    /** Gives the question up. */
+    readonly signal: AbortSignal
+    /** Default: the resolver of the system. */
+    readonly addressesOf?: (name: string, signal: AbortSignal) => Promise<readonly string[]>
+  },
+): Promise<CheckedAddress> {
   const host = hostOf(url)
   const find = addressesOf ?? (allowPrivate ? systemAddresses : namedAddresses)
   const found = isIP(host) === 0 ? await find(host, signal).catch(() => []) : [host]

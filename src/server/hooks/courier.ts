@@ -17,13 +17,13 @@ import { isLegateError, type Json, type Runtime } from '../../index.ts'
 import { bytesOf, type Deliveries, type DeliveryData, messageId, type StoredDelivery } from './deliveries.ts'
 import { isStale } from './lease.ts'
 import {
-  bodyOf,
   type HookMessage,
   messageIdOf,
   messageOfDelivery,
-  messagesOf,
   newDelivery,
   outcomeFor,
+  webhookBody,
+  webhookMessages,
 } from './messages.ts'
 import { type HookAnswer, postHook } from './post.ts'
 import { isAbout, pushText, topRunOf } from './push.ts'
@@ -173,7 +173,7 @@ export class Courier {
   }
 
   private async storeChange(change: TreeChange, hooks: readonly StoredHook[], made: MadeDeliveries): Promise<void> {
-    for (const message of await messagesOf(this.parts.runtime.store, change)) {
+    for (const message of await webhookMessages(this.parts.runtime.store, change)) {
       const top = await topRunOf(this.parts.runtime.store, change.rootId, message.runId)
       for (const hook of hooks) {
         if (!isAbout(hook, top) || !hook.data.types.includes(message.type)) continue
@@ -204,7 +204,7 @@ export class Courier {
     const id = `${hook.row.id}.${messageIdOf(change, message)}`
     const data = newDelivery(hook.row.id, change, message)
     await this.parts.deliveries.put(id, change.owner, data)
-    return queuedOf({ id, data }, hook)
+    return queuedOf(id, data, hook)
   }
 
   /** Takes up what is stored: left by another process, or to be sent again. */
@@ -232,7 +232,7 @@ export class Courier {
 
   private async takeUp({ row, data }: StoredDelivery, hooks: ReadonlyMap<string, StoredHook>): Promise<void> {
     const hook = hooks.get(data.hookId)
-    if (hook !== undefined) this.queue.put(queuedOf({ id: row.id, data }, hook))
+    if (hook !== undefined) this.queue.put(queuedOf(row.id, data, hook))
     // It may have been made a moment ago.
     else if ((await this.parts.webhooks.read(data.hookId)) === undefined) await this.parts.deliveries.discard(row.id)
   }
@@ -296,10 +296,10 @@ export class Courier {
     const message = await messageOfDelivery(runtime.store, change, data).catch(noneIfTampered)
     if (message === undefined) return undefined
     const { include, principal, push } = hook.data
-    if (push !== undefined) return pushText(runtime.store, { rootId: change.rootId, push }, message)
+    if (push !== undefined) return pushText(runtime.store, change.rootId, push, message)
     const outcome =
       include === 'outcome' ? await outcomeFor(runtime, principal, message).catch(noneIfMissing) : undefined
-    return bodyOf(message, outcome as Json | undefined)
+    return webhookBody(message, outcome as Json | undefined)
   }
 
   /** Undefined where it was not sent, or nobody waits for the answer any more. */
@@ -346,7 +346,7 @@ export class Courier {
     return nextAt
   }
 
-  /** Of those that are over, only the latest stay. */
+  /** Ended deliveries: only the latest stay. */
   private async tidy(hookId: string): Promise<void> {
     const ended = (this.ended.get(hookId) ?? 0) + 1
     if (ended < PRUNE_EVERY) {
@@ -388,12 +388,7 @@ interface MadeDeliveries {
   readonly lost: Set<string>
 }
 
-interface PlacedDelivery {
-  readonly id: string
-  readonly data: DeliveryData
-}
-
-function queuedOf({ id, data }: PlacedDelivery, hook: StoredHook): Queued {
+function queuedOf(id: string, data: DeliveryData, hook: StoredHook): Queued {
   const { hookId, rootId, seq, nextAt } = data
   return { id, hookId, owner: payerOf(hook), rootId, seq, nextAt, bytes: bytesOf(data) }
 }

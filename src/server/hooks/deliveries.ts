@@ -46,7 +46,7 @@ const WAITING = 'delivery'
 const OVER = 'delivered'
 /** Rows that are read at once. */
 const FEW = 25
-/** Of those that are over, the newest are kept. */
+/** Ended deliveries: the newest are kept. */
 const MOST_KEPT = 500
 /** The bytes of a row without a message. */
 const ROW_BYTES = 400

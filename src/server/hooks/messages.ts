@@ -24,7 +24,7 @@ type ChangedTree = Pick<TreeChange, 'rootId' | 'agent' | 'owner'>
 const WINDOW = 64
 
 /** The messages of a change, in the order of its events. */
-export async function messagesOf(store: Runtime['store'], change: TreeChange): Promise<readonly HookMessage[]> {
+export async function webhookMessages(store: Runtime['store'], change: TreeChange): Promise<readonly HookMessage[]> {
   const events = await eventsOf(store, change)
   return events.flatMap((event) => messagesAbout(event, change))
 }
@@ -107,7 +107,7 @@ export function messageIdOf({ rootId }: Pick<TreeChange, 'rootId'>, { type, seq,
 }
 
 /** The text that is sent. */
-export function bodyOf({ type, at, data }: HookMessage, outcome: Json | undefined): string {
+export function webhookBody({ type, at, data }: HookMessage, outcome: Json | undefined): string {
   const more = outcome === undefined ? {} : { outcome }
   return JSON.stringify({ type, timestamp: new Date(at).toISOString(), data: { ...data, ...more } })
 }

@@ -7,8 +7,7 @@
 import { look } from '../../doors/rows.ts'
 import type { Runtime } from '../../index.ts'
 import type { Maker } from '../identity/tokens.ts'
-import { type PushConfig, type PushStore, pushBody } from '../protocols/a2a/push.ts'
-import { endState } from '../protocols/a2a/task.ts'
+import { endState, type PushConfig, type PushStore, pushBody } from '../protocols/a2a/write.ts'
 import type { Deliveries } from './deliveries.ts'
 import { type HookMessage, messageIdOf, messagesAbout, newDelivery } from './messages.ts'
 import { makeSecret } from './signature.ts'
@@ -116,13 +115,8 @@ export async function topRunOf(store: Store, rootId: string, runId: string): Pro
   })
 }
 
-interface PushedRun {
-  readonly rootId: string
-  readonly push: HookPush
-}
-
 /** The body that is sent. */
-export async function pushText(store: Store, { rootId, push }: PushedRun, message: HookMessage): Promise<string> {
+export async function pushText(store: Store, rootId: string, push: HookPush, message: HookMessage): Promise<string> {
   const turn = await look(store, rootId, (tree) => tree.turn(push.runId))
   const outcome = message.type === 'run.ended' ? turn?.outcome : undefined
   const state = outcome == null ? 'TASK_STATE_INPUT_REQUIRED' : endState(outcome)

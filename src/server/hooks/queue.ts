@@ -60,7 +60,7 @@ interface OwnerQueue {
   dueAt: number
 }
 
-/** What waits of an owner. */
+/** The deliveries of an owner that wait. */
 export interface QueueCount {
   readonly rows: number
   readonly bytes: number
@@ -110,7 +110,7 @@ export class DeliveryQueue {
     const known = lane.known.get(id)
     const entry = known ?? { id, seq, bytes, nextAt, seen: this.round }
     entry.seen = this.round
-    // What is being sent is due again when that has ended.
+    // A delivery that is being sent is due again when the attempt has ended.
     if (!(lane.isSending && lane.entries[0] === known)) {
       entry.nextAt = nextAt
       owner.dueAt = Math.min(owner.dueAt, nextAt)

@@ -7,18 +7,19 @@ export function makeSecret(): string {
   return PREFIX + randomBytes(32).toString('base64')
 }
 
-/** A message as it is signed. */
-export interface SignedMessage {
-  readonly id: string
-  /** In seconds since 1970. */
-  readonly timestamp: number
-  readonly body: string
-}
-
 /** The headers of Standard Webhooks: who gets the message can prove that it is ours, and when it was sent. */
 export function signedHeaders(
   secret: string,
-  { id, timestamp, body }: SignedMessage,
+  {
+    id,
+    timestamp,
+    body,
+  }: {
+    readonly id: string
+    /** In seconds since 1970. */
+    readonly timestamp: number
+    readonly body: string
+  },
 ): Readonly<Record<string, string>> {
   const key = Buffer.from(secret.slice(PREFIX.length), 'base64')
   const signature = createHmac('sha256', key).update(`${id}.${timestamp}.${body}`).digest('base64')

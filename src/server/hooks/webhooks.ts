@@ -46,22 +46,10 @@ export interface StoredHook {
   readonly data: HookData
 }
 
-/** A webhook of one run that is to be made. */
-export interface PushRequest {
-  readonly url: string
-  readonly secret: string
-  /** Events from this moment on are told. */
-  readonly createdAt: number
-  readonly push: HookPush
-}
-
 const HOOK = 'webhook'
 const PAGE = 500
 const MOST_PER_OWNER = 100
 const MOST_PUSHES = 1_000
-
-/** What is known of a webhook before it is anybody's. */
-type HookFacts = Omit<HookData, 'disabled' | 'principal' | 'tokenId' | 'line' | 'endsAt'>
 
 /** How deliveries begin, and what of a token is known. */
 export interface WebhookParts {
@@ -96,7 +84,11 @@ export class Webhooks {
   }
 
   /** Writes it, whatever was there. It belongs to the token of its maker. */
-  private async put(maker: Maker, id: string, facts: HookFacts): Promise<StoredHook> {
+  private async put(
+    maker: Maker,
+    id: string,
+    facts: Omit<HookData, 'disabled' | 'principal' | 'tokenId' | 'line' | 'endsAt'>,
+  ): Promise<StoredHook> {
     const { registry, tokens, wake } = this.parts
     const { tokenId, endsAt = null } = maker
     const principal = checkPrincipal(maker.principal, 'webhook')
@@ -137,7 +129,21 @@ export class Webhooks {
   }
 
   /** Makes a webhook of one run, or replaces the one of this name that the same token made. */
-  async makePush(maker: Maker, { url, secret, createdAt, push }: PushRequest): Promise<StoredHook> {
+  async makePush(
+    maker: Maker,
+    {
+      url,
+      secret,
+      createdAt,
+      push,
+    }: {
+      readonly url: string
+      readonly secret: string
+      /** Events from this moment on are told. */
+      readonly createdAt: number
+      readonly push: HookPush
+    },
+  ): Promise<StoredHook> {
     const { href } = readHookUrl(url, this.parts.allowPrivate)
     const id = await this.pushId(maker, push)
     if ((await this.read(id)) === undefined) await this.requireRoom(maker.principal.id, true)

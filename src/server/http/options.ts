@@ -12,7 +12,7 @@ import {
 import type { Principal } from '../../index.ts'
 import type { RetentionOptions } from '../hooks/retention.ts'
 import type { OidcOptions } from '../identity/jwt.ts'
-import { checkMcpOptions, type McpOptions } from '../protocols/mcp/offer/options.ts'
+import { checkMcpOptions, type McpOptions } from '../protocols/mcp/offer.ts'
 import type { ServerLimits } from './table/route.ts'
 
 /** How webhooks are sent. */

@@ -219,7 +219,7 @@ async function checkReach(options: ServeOptions, tokens: Tokens): Promise<void> 
     )
   }
   const hasProof = oidc !== undefined || authenticate !== undefined || (await tokens.hasOther(LOCAL_TOKEN_NAME))
-  if (!hasProof) refuse('nobody could prove who he is. Make a token first (legate token add), or give oidc.')
+  if (!hasProof) refuse('no caller could sign in: make a token (legate token add), or set oidc.')
 }
 
 /** The token of this machine belongs to servers that only this machine reaches: others do not take it, whoever made it. */

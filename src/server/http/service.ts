@@ -10,7 +10,7 @@
 import { warnQuietly } from '../../core/base/quietly.ts'
 import type { Runtime } from '../../index.ts'
 import { LargeAnswers } from '../gate/answers.ts'
-import { checkBodyHead, type JsonBody, readJson, readLines, UnreadableBody } from '../gate/body.ts'
+import { checkBodyHead, type JsonBody, readBodyLines, readJsonBody, UnreadableBody } from '../gate/body.ts'
 import { type Arrival, Gate, type Passed } from '../gate/gate.ts'
 import { corsHeaders, type OriginRules, preflightHeaders, securityHeaders } from '../gate/origin.ts'
 import { isLarge, Turns } from '../gate/turns.ts'
@@ -21,9 +21,9 @@ import { Retention } from '../hooks/retention.ts'
 import { Webhooks } from '../hooks/webhooks.ts'
 import type { Authenticator, Identity } from '../identity/authenticator.ts'
 import type { Maker, Tokens } from '../identity/tokens.ts'
-import { A2aEndpoint } from '../protocols/a2a/endpoint.ts'
+import { A2aEndpoint } from '../protocols/a2a/serve.ts'
 import { McpEndpoint } from '../protocols/mcp/http.ts'
-import { signingKey } from '../protocols/mcp/signing-key.ts'
+import { signingKey } from '../protocols/mcp/serve.ts'
 import { type StreamOwner, Streams } from '../stream/streams.ts'
 import { ChangeTicker } from '../stream/ticker.ts'
 import { Counters } from './metrics.ts'
@@ -89,7 +89,7 @@ export class Service {
     this.limits = { ...LIMIT_DEFAULTS, ...options.limits }
     this.rules = { allowHosts, allowOrigins, port: parts.port }
     this.report = options.report ?? warnQuietly
-    this.streams = new Streams({ perPrincipal: this.limits.streamsPerPrincipal, inAll: this.limits.streams })
+    this.streams = new Streams(this.limits.streamsPerPrincipal, this.limits.streams)
     this.headers = securityHeaders(options.oidc === undefined ? [] : [new URL(options.oidc.issuer).origin])
     const table = options.ui === false ? TABLE.filter(({ isPage }) => isPage !== true) : TABLE
     this.gate = new Gate({ router: new Router(table), ways: parts.ways, rules: this.rules, limits: this.limits })
@@ -217,14 +217,14 @@ export class Service {
     checkBodyHead(request.headers, typesOf(route), limits.maxBytes)
     const work = async (read: () => void) => {
       const isJson = route.takesLines !== true
-      const { value: body, sent } = isJson ? await readJson(request, limits) : NO_JSON
+      const { value: body, sent } = isJson ? await readJsonBody(request, limits) : NO_JSON
       if (isJson) read()
       await checkBody(route, sent)
       return this.handle(request, passed, {
         query,
         origin,
         body,
-        lines: isJson ? NO_LINES : readLines(request, limits),
+        lines: isJson ? NO_LINES : readBodyLines(request, limits),
       })
     }
     try {

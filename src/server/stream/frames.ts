@@ -20,7 +20,7 @@ function eventFrame(event: RunEvent, slim: boolean): Buffer {
   return made
 }
 
-/** An item of a stream that is no event of one run: its id is an opaque place to come back to. */
+/** An item of a stream that is not an event of one run: its id is an opaque place to come back to. */
 export interface PlacedItem {
   readonly cursor: string
   readonly type: string

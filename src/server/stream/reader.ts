@@ -26,9 +26,6 @@ export interface StreamRequest {
   readonly end: object
 }
 
-/** Why the server ends a stream before its source does. */
-export type Farewell = 'moved' | 'slow' | 'closed' | 'problem'
-
 /** One tick for the writes of all streams. */
 export interface Ticker {
   soon(reader: StreamReader): void
@@ -143,7 +140,7 @@ export class StreamReader {
   }
 
   /** Ends the stream with a last frame that says why. */
-  bid(farewell: Farewell, data: object = {}): void {
+  bid(farewell: 'moved' | 'slow' | 'closed' | 'problem', data: object = {}): void {
     if (this.isOver) return
     if (!this.isPlain) return this.finish([frame(farewell, data)], LAST_WORDS_MS)
     this.sink.destroy()

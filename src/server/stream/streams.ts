@@ -12,13 +12,6 @@ import { Problem } from '../http/problem/problem.ts'
 import { StreamReader, type StreamRequest, type Ticker } from './reader.ts'
 import type { Sink, SinkEvents } from './sink.ts'
 
-export interface StreamLimits {
-  /** Open streams of one principal. With those of all whom it made it has eight times as many. */
-  readonly perPrincipal: number
-  /** Open streams of the server. */
-  readonly inAll: number
-}
-
 /** Whose stream it is. */
 export interface StreamOwner {
   readonly principal: Principal
@@ -45,7 +38,12 @@ export class Streams implements Ticker {
   private ticks = 0
   private isDraining = false
 
-  constructor({ perPrincipal, inAll }: StreamLimits) {
+  constructor(
+    /** Open streams of one principal. With those of all whom it made it has eight times as many. */
+    perPrincipal: number,
+    /** Open streams of the server. */
+    inAll: number,
+  ) {
     this.shares = new Shares({ each: perPrincipal, inAll })
   }
 

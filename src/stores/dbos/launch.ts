@@ -14,9 +14,9 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { within } from '../../core/base/abort.ts'
 import { isLegateError, messageOf, StoreError } from '../../core/base/error.ts'
 import type { WakeTaker } from '../../core/store/store.ts'
+import { newPool, type PostgresClient } from '../postgres/connection/driver.ts'
 import { isLostWithin } from '../postgres/connection/failure.ts'
 import { unescaped } from '../postgres/escape.ts'
-import { type Connections, connectionsAt } from './connections.ts'
 import { APPLICATION, type DbosPlace, storeName, VERSION, WAKE } from './place.ts'
 
 type Dbos = typeof import('@dbos-inc/dbos-sdk').DBOS
@@ -89,7 +89,7 @@ async function leave(taker: WakeTaker): Promise<void> {
   await stopping
 }
 
-/** What waits for an answer that will never come is given up with its connection. */
+/** A query whose answer will never come is given up with its connection. */
 async function end(dbos: Dbos, connections: Connections): Promise<void> {
   const ending = dbos.shutdown({ workflowCompletionTimeoutMS: DRAIN_MS }).catch(nothing)
   await within(ending, 2 * DRAIN_MS)
@@ -148,7 +148,7 @@ function notLaunched({ tables }: DbosPlace, error: unknown): Error {
 
 interface Beginning {
   readonly runMigrations: boolean
-  /** What belongs to the launch when DBOS runs. */
+  /** The parts of a launch while DBOS runs. */
   readonly after?: () => Promise<unknown>
 }
 
@@ -309,13 +309,12 @@ async function removeEnded(dbos: Dbos, keepMs: number): Promise<void> {
   }
 }
 
-interface MadeBetween {
-  readonly startTime: string
-  readonly endTime: string
-}
-
 /** Where nothing of its tree is open any more, as after most runs, a delayed wake need not come. Each is looked at twice. */
-async function removeNeedless(dbos: Dbos, place: DbosPlace, made: MadeBetween): Promise<void> {
+async function removeNeedless(
+  dbos: Dbos,
+  place: DbosPlace,
+  made: { readonly startTime: string; readonly endTime: string },
+): Promise<void> {
   for (let offset = 0, found = PAGE; found === PAGE; ) {
     const list = await dbos.listWorkflows({ ...LIST, ...made, status: 'DELAYED', offset, loadInput: true })
     found = list.length
@@ -329,4 +328,40 @@ async function removeNeedless(dbos: Dbos, place: DbosPlace, made: MadeBetween): 
 
 function moment(at: number): string {
   return new Date(at).toISOString()
+}
+
+const MOST = 4
+/** A transaction that its process does not go on with holds locks for so long. */
+const IDLE_MS = 60_000
+
+/** The connections that DBOS works with: the user's pool, or a pool of its own. */
+export interface Connections {
+  readonly pool: object
+  /** Ends them, also those that may never answer again; twice does no harm. A user's pool stays as it is. */
+  end(): Promise<void>
+}
+
+/**
+ * The pool that DBOS would make for itself waits without end for a connection that the other side has forgotten: nobody could
+ * give up a launch.
+ */
+export async function connectionsAt({ url, pool }: DbosPlace): Promise<Connections> {
+  if (pool !== undefined) return { pool, end: async () => undefined }
+  const clients = new Set<PostgresClient>()
+  const own = await newPool(url ?? '', MOST, {
+    application_name: 'legate dbos',
+    onConnect: async (client: PostgresClient) => {
+      clients.add(client)
+      await client.query({ text: `SET idle_in_transaction_session_timeout = ${IDLE_MS}` })
+    },
+  })
+  own.on('error', () => undefined)
+  own.on('remove', (client) => clients.delete(client))
+  let ended: Promise<void> | undefined
+  const end = () => {
+    ended ??= own.end()
+    for (const client of clients) client.connection?.stream?.destroy()
+    return ended
+  }
+  return { pool: own, end }
 }

@@ -4,7 +4,7 @@ import type { TreeReader } from '../../core/graph/reader.ts'
 import type { Id } from '../../core/graph/rows.ts'
 import { endedTurns, sessionDocument } from '../../core/rules/delegation/session-document.ts'
 import type { Tombstone } from '../../core/store/archive.ts'
-import { fileError } from '../../core/store/file-presence.ts'
+import { storeFileError } from '../../core/store/file-presence.ts'
 import { readSessionHead, sessionFile, writeSessionFile } from './session.ts'
 
 /** A document up to this size is written with the commit that ends a turn, a larger one at most every second. */
@@ -95,7 +95,7 @@ export class Documents {
     try {
       use(file)
     } catch (error) {
-      this.options.report(fileError(error, file))
+      this.options.report(storeFileError(error, file))
     }
   }
 }

@@ -384,7 +384,7 @@ describe('the documents', () => {
   })
 })
 
-test('what is no number to keep deletes nothing', async () => {
+test('what is not a number to keep deletes nothing', async () => {
   const store = jsonStore(folder)
   for (const id of ['root-a', 'root-b']) await end(store, id)
   await store.close()

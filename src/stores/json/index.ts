@@ -6,9 +6,9 @@ import { ownFolder } from '../../core/base/system/own-files.ts'
 import type { Commit } from '../../core/graph/commit.ts'
 import type { Id } from '../../core/graph/rows.ts'
 import { finding, type Removal, type Tombstone, type VerifyReport, type WholeTree } from '../../core/store/archive.ts'
-import { fileError, requireFolder, watchFile } from '../../core/store/file-presence.ts'
+import { requireFolder, storeFileError, watchFile } from '../../core/store/file-presence.ts'
 import { bury, memoryArchive, putTree, removeTombstone, tombstoneIn } from '../../core/store/memory/archive.ts'
-import { forgetOwner, readChanges, readSpent } from '../../core/store/memory/beside.ts'
+import { forgetOwnerRows, readChanges, readSpent } from '../../core/store/memory/beside.ts'
 import { applyCommit, checkCommit } from '../../core/store/memory/commit.ts'
 import { putBeside } from '../../core/store/memory/feed.ts'
 import { memoryRegistry, type RegistryLog } from '../../core/store/memory/registry.ts'
@@ -130,7 +130,7 @@ function openRows(options: JsonStoreOptions): JsonRows {
       throw error
     }
   } catch (error) {
-    throw fileError(error, folder)
+    throw storeFileError(error, folder)
   }
 }
 
@@ -299,7 +299,7 @@ class JsonRows {
   /** Writes the journal anew: else its earlier lines would still tell of the owner. */
   forgetOwner(owner: string, keptDay?: string): void {
     this.journal.append({ forgotten: owner, ...(keptDay === undefined ? {} : { keptDay }) })
-    forgetOwner(this.tables, owner, keptDay)
+    forgetOwnerRows(this.tables, owner, keptDay)
     this.compact()
   }
 
@@ -318,7 +318,7 @@ class JsonRows {
       }
     } else if ('tree' in entry) this.put(entry.tree)
     else if ('stone' in entry) bury(this.tables, readTombstone(entry.stone))
-    else if ('forgotten' in entry) forgetOwner(this.tables, entry.forgotten, entry.keptDay)
+    else if ('forgotten' in entry) forgetOwnerRows(this.tables, entry.forgotten, entry.keptDay)
     else if ('registered' in entry) putRegistered(this.tables.registry, entry.registered)
     else if ('dropped' in entry) dropRegistered(this.tables.registry, entry.dropped.kind, entry.dropped.id)
     else if (!('store' in entry)) putPiece(this.tables, entry)
@@ -348,7 +348,7 @@ class JsonRows {
     try {
       while (ended.size > keep && ended.first !== null) this.remove(ended.first.id, { at, reason: 'maximum' })
     } catch (error) {
-      report(fileError(error, join(folder, JOURNAL)))
+      report(storeFileError(error, join(folder, JOURNAL)))
     }
   }
 
@@ -365,7 +365,7 @@ class JsonRows {
     } catch (error) {
       const { folder, report = warn } = this.options
       this.nextTryBytes = 2 * this.journal.bytes
-      report(fileError(error, join(folder, JOURNAL)))
+      report(storeFileError(error, join(folder, JOURNAL)))
     }
   }
 }

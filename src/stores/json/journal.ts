@@ -14,7 +14,7 @@ import {
 import { dirname } from 'node:path'
 import { messageOf, StoreError } from '../../core/base/error.ts'
 import { ownFile } from '../../core/base/system/own-files.ts'
-import { codeOf, FilePresence, fileError } from '../../core/store/file-presence.ts'
+import { FilePresence, storeFileError, systemErrorCode } from '../../core/store/file-presence.ts'
 import { type JournalEntry, type JournalLine, readLine, toLine } from './record.ts'
 
 export interface JournalOptions {
@@ -57,7 +57,7 @@ export class Journal {
       const descriptor = openSync(path, 'r+', 0o600)
       return orClosed(descriptor, () => new Journal(options, readAll(descriptor, path, take)))
     } catch (error) {
-      if (codeOf(error) !== 'ENOENT') throw fileError(error, path)
+      if (systemErrorCode(error) !== 'ENOENT') throw storeFileError(error, path)
       if (isLink(path)) throw lostTarget(path, error)
       return new Journal(options, create(path, []))
     }
@@ -88,7 +88,7 @@ export class Journal {
       this.isTorn = false
     } catch (error) {
       this.tryCut()
-      throw fileError(error, this.options.path)
+      throw storeFileError(error, this.options.path)
     }
     this.size += line.length
     this.next++

@@ -4,7 +4,7 @@ import { hostname } from 'node:os'
 import { join } from 'node:path'
 import { StoreError } from '../../core/base/error.ts'
 import { parseJson } from '../../core/base/json.ts'
-import { codeOf } from '../../core/store/file-presence.ts'
+import { systemErrorCode } from '../../core/store/file-presence.ts'
 import {
   hasNoProcess,
   isKnownBoot,
@@ -84,7 +84,7 @@ function readOwner(file: string): Owner | undefined | 'gone' {
     const isWhole = typeof owner?.pid === 'number' && typeof owner.bootId === 'string'
     return isWhole ? { host: '', processStart: '', pid: 0, bootId: '', ...owner } : undefined
   } catch (error) {
-    return codeOf(error) === 'ENOENT' ? 'gone' : undefined
+    return systemErrorCode(error) === 'ENOENT' ? 'gone' : undefined
   }
 }
 
@@ -107,7 +107,7 @@ function remove(file: string): void {
   try {
     unlinkSync(file)
   } catch (error) {
-    if (codeOf(error) !== 'ENOENT') throw error
+    if (systemErrorCode(error) !== 'ENOENT') throw error
   }
 }
 

@@ -18,7 +18,7 @@ import { StoreError } from '../../core/base/error.ts'
 import { sha256 } from '../../core/base/hash.ts'
 import { OWN_TEXT, parseJson } from '../../core/base/json.ts'
 import { ownFolder } from '../../core/base/system/own-files.ts'
-import { codeOf, fileError } from '../../core/store/file-presence.ts'
+import { storeFileError, systemErrorCode } from '../../core/store/file-presence.ts'
 import type { SessionStore } from '../../core/store/session-store.ts'
 
 const ENDING = '.json'
@@ -68,7 +68,7 @@ function reading<T>(file: string, read: (descriptor: number, size: number) => T)
   try {
     descriptor = openSync(file, constants.O_RDONLY | constants.O_NONBLOCK)
   } catch (error) {
-    if (codeOf(error) === 'ENOENT') return undefined
+    if (systemErrorCode(error) === 'ENOENT') return undefined
     throw error
   }
   try {
@@ -103,7 +103,7 @@ export function jsonSession(folder: string): JsonSession {
     try {
       return use()
     } catch (error) {
-      throw fileError(error, file)
+      throw storeFileError(error, file)
     }
   }
   const fileOf = (id: string) => sessionFile(home, id)
@@ -143,7 +143,7 @@ function filesIn(folder: string): string[] {
   try {
     return readdirSync(folder).filter(isSessionFile).sort()
   } catch (error) {
-    if (codeOf(error) === 'ENOENT') return []
+    if (systemErrorCode(error) === 'ENOENT') return []
     throw error
   }
 }

@@ -16,26 +16,30 @@ import { sameText, shortText } from '../../core/store/codec/short-text.ts'
 import { unpackTree } from '../../core/store/codec/tree-text.ts'
 import { memberText, readMarks, rowMark } from '../../core/store/commit-chain.ts'
 import { forgottenStone, liftedBy, readTombstone, tombstoneFor, wentOn } from '../../core/store/not-found.ts'
-import { foldSpent, tidy } from './beside.ts'
+import { surplusTrees } from './archive-surplus.ts'
+import { AT_ONE_MOMENT, edgesByCommit, readParts, readTableTree, verifyTables } from './archive-tree.ts'
+import { foldSpent, tidy } from './changes.ts'
+import { columnsOf, edgeGroups, newestOf } from './commit-values.ts'
 import type { Database } from './connection/database.ts'
 import type { PgRow, Query } from './connection/driver.ts'
 import { escaped, escapedOrNull, FIRST_KEY, idOf, keyOf } from './escape.ts'
 import { dropTrees, lockTrees, putStones, removeTree, removeTrees } from './remove.ts'
-import { surplusTrees } from './surplus.ts'
-import { AT_ONE_MOMENT, edgesByCommit, readParts, readTree, verifyTables } from './whole-tree.ts'
-import { columnsOf, edgeGroups, newestOf } from './write.ts'
 
-export interface ArchiveChanges {
-  /** Called with each tree that was deleted or made. */
-  readonly forget: (rootId: Id) => void
-  /** Called with each tree that was made: it may have work. */
-  readonly made: (rootId: Id) => void
-}
-
-export function postgresArchive(database: Database, { forget, made }: ArchiveChanges): Archive {
+export function postgresArchive(
+  database: Database,
+  {
+    forget,
+    made,
+  }: {
+    /** Called with each tree that was deleted or made. */
+    readonly forget: (rootId: Id) => void
+    /** Called with each tree that was made: it may have work. */
+    readonly made: (rootId: Id) => void
+  },
+): Archive {
   const change = <T>(work: (query: Query) => Promise<T>) => database.transaction('READ COMMITTED', work)
   return {
-    read: (rootId) => database.transaction(AT_ONE_MOMENT, async (query) => (await readTree(query, rootId))?.whole),
+    read: (rootId) => database.transaction(AT_ONE_MOMENT, async (query) => (await readTableTree(query, rootId))?.whole),
     parts: (rootId) => parts(database, rootId),
     verify: (rootId) => verify(database, rootId),
     head: async (rootId) => {
@@ -103,7 +107,7 @@ const STRAY = `SELECT id, letter::text FROM @.rows r WHERE NOT EXISTS (SELECT 1 
 async function verify(database: Database, rootId: Id | undefined): Promise<VerifyReport> {
   const report = { findings: [] as Finding[], rows: 0, commits: 0 }
   const one = async (id: Id): Promise<void> => {
-    const tree = await database.transaction(AT_ONE_MOMENT, (query) => readTree(query, id))
+    const tree = await database.transaction(AT_ONE_MOMENT, (query) => readTableTree(query, id))
     if (tree === undefined) return
     report.rows += tree.whole.rows.length
     report.commits += tree.whole.records.length

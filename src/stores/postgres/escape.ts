@@ -56,6 +56,6 @@ export function laneKey(laneId: Id): string {
 }
 
 /** The lane of a turn's span. */
-export function laneOf(span: unknown): Id {
+export function laneOfKey(span: unknown): Id {
   return idOf((span as Buffer | null)?.subarray(1) ?? null)
 }

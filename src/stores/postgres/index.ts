@@ -26,16 +26,17 @@ import type { Dispatch, DispatchPlace, SqlQueue } from '../../core/store/dispatc
 import type { Store, WakeQueue } from '../../core/store/store.ts'
 import { schemaIn, shownUrl } from './address.ts'
 import { postgresArchive } from './archive.ts'
-import { postgresRegistry, readChanges, readUsage, tidy } from './beside.ts'
 import { Blocks } from './blocks.ts'
+import { readChanges, readUsage, tidy } from './changes.ts'
 import { Database } from './connection/database.ts'
 import type { PostgresPool } from './connection/driver.ts'
 import { keyOf, unescaped } from './escape.ts'
-import { Hints } from './hints.ts'
+import { postgresRegistry } from './registry.ts'
 import type { Transport } from './replica/transport.ts'
 import { Trees } from './replica/trees.ts'
 import { postgresScans } from './scans.ts'
 import { postgresTransport } from './transport.ts'
+import { ChangeWatch } from './watch.ts'
 
 export type { Dispatch, DispatchPlace, SessionQuery, SqlQueue } from '../../core/store/dispatch.ts'
 export type { WakeQueue, WakeTaker } from '../../core/store/store.ts'
@@ -158,7 +159,7 @@ class PostgresParts {
   private readonly database: Database
   private readonly trees: Trees
   private readonly blocks: Blocks
-  private readonly hints: Hints
+  private readonly watch: ChangeWatch
   private readonly queue: SqlQueue | undefined
   /** Trees that somebody else was found to have changed. */
   private readonly altered = new Map<Id, StoreError>()
@@ -176,7 +177,7 @@ class PostgresParts {
         enqueue: queue?.enqueue,
         altered: (rootId, error) => this.altered.set(rootId, error),
       }),
-      listen: (heard) => this.hints.listen(heard),
+      listen: (heard) => this.watch.listen(heard),
     }
     this.trees = new Trees({
       transport,
@@ -187,7 +188,7 @@ class PostgresParts {
       now: () => performance.now(),
     })
     this.blocks = new Blocks({ database, trees: this.trees, isOwn: (id) => this.engines.has(id) })
-    this.hints = new Hints({
+    this.watch = new ChangeWatch({
       database,
       isQueued: queue !== undefined,
       isRead: (rootId) => this.blocks.isRead(rootId),
@@ -199,7 +200,7 @@ class PostgresParts {
   }
 
   store(): Store {
-    const { database, trees, blocks, hints } = this
+    const { database, trees, blocks, watch } = this
     const { url, schema } = database.options
     const address = url === undefined ? undefined : shownUrl(url, schema)
     return {
@@ -227,20 +228,20 @@ class PostgresParts {
           this.altered.delete(rootId)
           trees.forget(rootId)
         },
-        made: (rootId) => hints.left(rootId),
+        made: (rootId) => watch.left(rootId),
       }),
       changes: (after, limit) => readChanges(database, after, limit),
       usage: (query) => readUsage(database, query),
-      registry: postgresRegistry(database, () => hints.changed()),
+      registry: postgresRegistry(database, () => watch.changed()),
       watch: (changed) => {
         database.requireOpen()
-        return hints.listen(({ rootId, ...change }) => changed(rootId === null ? null : { rootId, ...change }))
+        return watch.listen(({ rootId, ...change }) => changed(rootId === null ? null : { rootId, ...change }))
       },
-      hears: () => hints.hears,
-      leave: (rootId) => hints.left(rootId),
+      hears: () => watch.hears,
+      leave: (rootId) => watch.left(rootId),
       ...(this.queue === undefined ? {} : { wakes: this.tellLeft(this.queue) }),
       close: async () => {
-        await hints.end()
+        await watch.end()
         await database.close()
         trees.forgetAll()
       },
@@ -257,7 +258,7 @@ class PostgresParts {
           report,
           wake: async (rootId, at) => {
             const isDone = await wake(rootId, at)
-            if (!isDone) this.hints.left(rootId)
+            if (!isDone) this.watch.left(rootId)
             return isDone
           },
         })
@@ -272,9 +273,9 @@ class PostgresParts {
     if (altered !== undefined) throw altered
     // A stream changes no row of its tree.
     if (commit.kind === 'stream' && commit.blocks.length > 0) return this.blocks.add(commit.blocks)
-    await this.hints.write(async () => {
+    await this.watch.write(async () => {
       await this.trees.commit(commit)
-      this.hints.committed(commit)
+      this.watch.committed(commit)
     })
     for (const { id } of commit.engines) this.engines.add(id)
     if (commit.dropBlocks.length > 0) this.blocks.drop(commit.dropBlocks)

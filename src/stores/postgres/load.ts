@@ -6,16 +6,15 @@
 //   - What is loaded of a tree is of one moment.
 //   - Trees that are wanted at the same moment are loaded with one statement. One that was changed from outside fails alone.
 
-import type { StoreError } from '../../core/base/error.ts'
+import { isLegateError, type StoreError } from '../../core/base/error.ts'
 import type { Body, Id } from '../../core/graph/rows.ts'
 import { tampered } from '../../core/store/not-found.ts'
+import { AT_ONE_MOMENT, isIn, longData, marksInText, readTableTree, verifyTables } from './archive-tree.ts'
 import type { Database } from './connection/database.ts'
 import type { PgRow } from './connection/driver.ts'
-import { Gathered } from './connection/gathered.ts'
 import { escaped, idOf, keyOf, laneKey, unescaped } from './escape.ts'
 import { agree, isComplete, isNamedRight, type LoadedRow } from './replica/agreement.ts'
 import type { Head, TreePart, Wanted } from './replica/transport.ts'
-import { AT_ONE_MOMENT, isIn, longData, marksIn, readTree, verifyTables } from './whole-tree.ts'
 
 const HEADS = `SELECT h.t, h.n, h.seq FROM unnest($1::bytea[]) WITH ORDINALITY AS asked (root, at)
   LEFT JOIN @.trees h ON h.root_id = asked.root ORDER BY at`
@@ -155,7 +154,7 @@ export class TreeLoader {
     for (;;) {
       const loaded = await read()
       if (loaded === undefined || isRight(loaded)) return loaded?.part
-      const tree = await database.transaction(AT_ONE_MOMENT, (query) => readTree(query, rootId))
+      const tree = await database.transaction(AT_ONE_MOMENT, (query) => readTableTree(query, rootId))
       const [wrong] = tree === undefined ? [] : verifyTables(tree)
       if (wrong !== undefined) {
         const error = tampered(wrong.message.replace(/\.$/, ''), { rootId, path: database.address })
@@ -168,7 +167,7 @@ export class TreeLoader {
 
   private async readHeads(asked: readonly Id[]): Promise<readonly (Head | undefined)[]> {
     const found = await this.database.query(HEADS, [asked.map(keyOf)])
-    return found.map((row) => (row[0] === null ? undefined : headOf(row)))
+    return found.map((row) => (row[0] === null ? undefined : headInRow(row)))
   }
 
   private async readWholes(asked: readonly AskedRows[]): Promise<readonly (Loaded | undefined)[]> {
@@ -229,7 +228,7 @@ function wholeOf(rootId: Id, found: readonly PgRow[]): Loaded | undefined {
   const [first] = found
   // A tree has at least its root.
   if (first?.[3] === null) {
-    return { part: { head: headOf(first), rows: undefined, bodies: [] }, marks: new Map(), isWhole: false }
+    return { part: { head: headInRow(first), rows: undefined, bodies: [] }, marks: new Map(), isWhole: false }
   }
   const loaded = loadedOf(found, { rootId, since: 0, marks: [] })
   return loaded === undefined ? undefined : { ...loaded, isWhole: true }
@@ -270,8 +269,8 @@ function loadedOf(found: readonly PgRow[], { rootId, since, marks: more }: Loade
   // Edges from before are there already, unless a later commit says that it wrote them.
   const written = [...marks.values()].join('')
   const isNew = ({ n, text }: LoadedRow) =>
-    since === 0 || n > since || marksIn(text).some((mark) => written.includes(mark))
-  const part = { head: headOf(first), rows: [...rows, ...edges.filter(isNew)], bodies }
+    since === 0 || n > since || marksInText(text).some((mark) => written.includes(mark))
+  const part = { head: headInRow(first), rows: [...rows, ...edges.filter(isNew)], bodies }
   return { part, marks, isWhole: false }
 }
 
@@ -279,7 +278,7 @@ function bodyOf([hash, data]: PgRow): Body {
   return { hash: unescaped(String(hash)), text: (data as Buffer).toString('utf8') }
 }
 
-export function headOf([tree, n, seq]: PgRow): Head {
+export function headInRow([tree, n, seq]: PgRow): Head {
   return { tree: Number(tree), n: Number(n), seq: Number(seq) }
 }
 
@@ -299,4 +298,52 @@ function loadedRow(rootId: Id, [letter, key, version, n, , span, conversation, d
     conversationId: letter === 'e' ? idOf(conversation) : null,
     text: longData([letter, key, version, span, data], rootId),
   }
+}
+
+/**
+ * Asks for everything that is wanted in one turn of the event loop with one question: each costs a round trip. Where that fails, each is
+ * asked for alone, unless the database is away.
+ */
+export class Gathered<Asked, Answer> {
+  private readonly askAll: (asked: readonly Asked[]) => Promise<readonly Answer[]>
+  private readonly most: number
+  private waiting: Waiting<Asked, Answer>[] = []
+
+  /** `askAll` answers at most `most` at once, in their order. */
+  constructor(most: number, askAll: (asked: readonly Asked[]) => Promise<readonly Answer[]>) {
+    this.most = most
+    this.askAll = askAll
+  }
+
+  ask(asked: Asked): Promise<Answer> {
+    return new Promise((resolve, reject) => {
+      // After everything that the same event has set off.
+      if (this.waiting.length === 0) process.nextTick(() => this.send())
+      this.waiting.push({ asked, resolve, reject })
+    })
+  }
+
+  private send(): void {
+    const { waiting } = this
+    this.waiting = []
+    for (let from = 0; from < waiting.length; from += this.most) this.sendLot(waiting.slice(from, from + this.most))
+  }
+
+  private sendLot(lot: readonly Waiting<Asked, Answer>[]): void {
+    this.askAll(lot.map(({ asked }) => asked)).then(
+      (answers) => {
+        for (const [at, { resolve }] of lot.entries()) resolve(answers[at] as Answer)
+      },
+      (error: unknown) => {
+        if (lot.length === 1 || isLegateError(error, 'store_busy')) for (const { reject } of lot) reject(error)
+        else for (const one of lot) this.sendLot([one])
+      },
+    )
+  }
+}
+
+interface Waiting<Asked, Answer> {
+  readonly asked: Asked
+  readonly resolve: (answer: Answer) => void
+  readonly reject: (error: unknown) => void
 }

@@ -4,10 +4,10 @@ import type { Removal, SurplusTree, Tombstone } from '../../core/store/archive.t
 import { parseRow, toConversation, toTurn } from '../../core/store/codec/rows.ts'
 import { tombstoneOf } from '../../core/store/not-found.ts'
 import { openTree } from '../../core/store/store.ts'
+import { longData, readTableTree, verifyTables } from './archive-tree.ts'
 import type { Database } from './connection/database.ts'
 import type { PgRow, Query } from './connection/driver.ts'
 import { escaped, escapedOrNull, idOf, keyOf } from './escape.ts'
-import { longData, readTree, verifyTables } from './whole-tree.ts'
 
 const LOCK = `SELECT h.t, h.root_id, h.seq, h.hash FROM unnest($1::bytea[], $2::int[]) AS asked (root, seq)
   JOIN @.trees h ON h.root_id = asked.root AND h.seq = coalesce(asked.seq, h.seq) ORDER BY h.root_id FOR UPDATE OF h`
@@ -176,6 +176,6 @@ function headsOf(rows: readonly PgRow[], rootId: Id, isEven: boolean): Heads {
 }
 
 async function isDifferent(query: Query, rootId: Id): Promise<boolean> {
-  const tree = await readTree(query, rootId)
+  const tree = await readTableTree(query, rootId)
   return tree !== undefined && verifyTables(tree).length > 0
 }

@@ -8,10 +8,10 @@ import { type PackedRow, parseRow, toConversation, toNode, toTurn } from '../../
 import { longText } from '../../core/store/codec/short-text.ts'
 import { inTurn } from '../../core/store/in-turn.ts'
 import type { Agenda, Store } from '../../core/store/store.ts'
+import { longData } from './archive-tree.ts'
 import type { Database } from './connection/database.ts'
 import type { PgRow } from './connection/driver.ts'
 import { escaped, FIRST_KEY, idOf, keyOf, unescaped } from './escape.ts'
-import { longData } from './whole-tree.ts'
 
 /** The columns that the text of a row is read with. */
 const ROW = 'h.root_id, r.letter::text, r.id, r.version, r.span, r.data'

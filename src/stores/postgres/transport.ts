@@ -1,14 +1,14 @@
 import type { Commit } from '../../core/graph/commit.ts'
 import type { Id } from '../../core/graph/rows.ts'
 import { sendWithWakes } from '../../core/store/dispatch.ts'
+import { Commits, SEND } from './commit.ts'
+import { commitValues, wakeValues } from './commit-values.ts'
 import type { Database } from './connection/database.ts'
 import type { PgRow } from './connection/driver.ts'
 import { isLost, isRefusal } from './connection/failure.ts'
 import { keyOf } from './escape.ts'
-import { type Altered, headOf, TreeLoader } from './load.ts'
-import { Outbox, SEND } from './outbox.ts'
+import { type Altered, headInRow, TreeLoader } from './load.ts'
 import { AnswerLost, type Head, Refused, type Sending, type Transport } from './replica/transport.ts'
-import { commitValues, wakeValues } from './write.ts'
 
 export interface TransportOptions {
   readonly isRelaxed: boolean
@@ -21,10 +21,10 @@ export interface TransportOptions {
 
 /** Sends commits to PostgreSQL and loads trees from it. */
 export function postgresTransport(database: Database, options: TransportOptions): Omit<Transport, 'listen'> {
-  const outbox = new Outbox(database)
+  const commits = new Commits(database)
   const loader = new TreeLoader(database, options.altered)
   return {
-    send: (commit, sending) => send(commit, { ...sending, ...options, database, outbox }),
+    send: (commit, sending) => send(commit, { ...sending, ...options, database, commits }),
     head: (rootId) => loader.head(rootId),
     load: (rootId, most) => loader.whole(rootId, most),
     newer: (rootId, since) => loader.newer(rootId, since),
@@ -35,7 +35,7 @@ export function postgresTransport(database: Database, options: TransportOptions)
 
 interface SendOptions extends Sending, TransportOptions {
   readonly database: Database
-  readonly outbox: Outbox
+  readonly commits: Commits
 }
 
 async function send(commit: Commit, options: SendOptions): Promise<Head | undefined> {
@@ -43,7 +43,7 @@ async function send(commit: Commit, options: SendOptions): Promise<Head | undefi
   const { database } = options
   try {
     const head = await store(commit, options)
-    return rootId === null ? undefined : headOf(head as PgRow)
+    return rootId === null ? undefined : headInRow(head as PgRow)
   } catch (error) {
     if (isRefusal(error)) throw new Refused('The rows contradict the commit.', { cause: error })
     if (isLost(error)) throw new AnswerLost(database.failure(error).message, { cause: error })
@@ -53,12 +53,12 @@ async function send(commit: Commit, options: SendOptions): Promise<Head | undefi
 
 async function store(commit: Commit, options: SendOptions): Promise<unknown> {
   const { rootId } = commit
-  const { database, outbox, enqueue } = options
+  const { database, commits, enqueue } = options
   const values = commitValues(commit, { ...options, known: rootId === null ? 0 : options.known(rootId) })
   const wakes = enqueue === undefined ? undefined : wakeValues(commit)
   if (enqueue === undefined || wakes === undefined) {
     const root = rootId === null ? null : keyOf(rootId)
-    return outbox.send({ root, values, isAlone: root === null || options.again })
+    return commits.send({ root, values, isAlone: root === null || options.again })
   }
   const [row] = await database.once(sendWithWakes(SEND, enqueue), [...values, wakes])
   return row?.[0]

@@ -27,7 +27,7 @@ import { addKeys, newKeys, putBody, putUses } from './commit.ts'
 import { atOneMoment, type Connection } from './driver.ts'
 import { nextSpan, numberRows } from './numbers.ts'
 import { putOwned } from './owners.ts'
-import { bury, dropTree, headOf, readConversation, removeTree, spansWithin } from './remove.ts'
+import { bury, dropTree, headOfTree, readConversation, removeTree, spansWithin } from './remove.ts'
 import { putRows, sealTree } from './seals.ts'
 import { bodiesOf, edgesIn, findTrees, readRecords, readSpan, treeByLog, writtenRow } from './tree.ts'
 import { verifyInSlices, verifySqlite } from './verify.ts'
@@ -46,7 +46,7 @@ export function sqliteArchive({ read, write, readApart, compact }: ArchiveContex
     read: (rootId) => read((db) => atOneMoment(db, () => readWhole(db, rootId))),
     verify: (rootId) =>
       rootId === undefined ? readApart(verifyInSlices) : read((db) => atOneMoment(db, () => verifySqlite(db, rootId))),
-    head: (rootId) => read((db) => headOf(db, rootId)),
+    head: (rootId) => read((db) => headOfTree(db, rootId)),
     restore: (tree, instead) =>
       write((db, cache) => {
         if (instead !== undefined) makeRoom(db, cache, { rootId: tree.rootId, hash: instead })
@@ -111,7 +111,7 @@ const ADD_RECORD = `INSERT INTO commits (n, root_id, seq, kind, at, events, mark
 
 /** Drops the tree of which a newer copy comes, in the caller's transaction. */
 function makeRoom(db: Connection, cache: RowCache, { rootId, hash }: { rootId: Id; hash: string }): void {
-  if (headOf(db, rootId) !== hash) throw wentOn(rootId)
+  if (headOfTree(db, rootId) !== hash) throw wentOn(rootId)
   dropTree(db, rootId)
   cache.clear()
 }
@@ -156,7 +156,7 @@ function restore(db: Connection, cache: RowCache, tree: WholeTree): void {
     const n = first * COMMITS_PER_TREE + index + 1
     db.run(ADD_RECORD, [n, index === 0 ? rootId : null, seq, kind, at, events, marks, hash])
   })
-  sealTree(db, first, { spans: spansIn(numbers), records })
+  sealTree(db, first, spansIn(numbers), records)
 }
 
 /** The first row of each span. */

@@ -33,7 +33,7 @@ import {
 } from '../../core/store/store.ts'
 import { putChange } from './beside/changes.ts'
 import { putSpent } from './beside/spent.ts'
-import { type Connection, RESULT, resultCode, textOf } from './driver.ts'
+import { type Connection, columnText, RESULT, resultCode } from './driver.ts'
 import { type Growth, sealStretches, unseal } from './marks.ts'
 import { numberRows, type RowNumbers } from './numbers.ts'
 import { type OwnedCommit, putOwned } from './owners.ts'
@@ -101,7 +101,7 @@ export function writeCommit(context: WriteContext, commit: Commit, texts: Commit
     // These look at rows as they were: from the moment they are written, nothing may be read into the cache. Keys come after
     // them too: a key without its row reads like a lost row, for which the whole file is searched.
     putOwned(db, ownedIn(context, commit, { root, numbers, tree, isNewTree: before === undefined }))
-    addChange(context, { commit, root, seq: tail?.seq ?? 0 })
+    addChange(context, commit, root, tail?.seq ?? 0)
     putSpent(db, commit.spent)
     putSeals(db, newSpans(commit, numbers), writer)
   }
@@ -125,15 +125,14 @@ function rootRow(graph: SqliteGraph, { rootId, conversations }: Commit): Convers
   return conversations.find(({ id }) => id === rootId) ?? graph.reader.conversation(rootId)
 }
 
-interface RootedCommit {
-  readonly commit: Commit
-  readonly root: Conversation
-  /** The sequence after it. */
-  readonly seq: number
-}
-
 /** Adds the commit to the feed where it makes a change. */
-function addChange({ db, cache }: WriteContext, { commit, root, seq }: RootedCommit): void {
+function addChange(
+  { db, cache }: WriteContext,
+  commit: Commit,
+  root: Conversation,
+  /** The sequence after it. */
+  seq: number,
+): void {
   const types = changeTypes(commit)
   if (types.length > 0) cache.lastChange = putChange(db, changeOf(root, commit, { seq, types }), cache.lastChange)
 }
@@ -290,7 +289,7 @@ const ADD_BLOCK = 'INSERT INTO blocks (node_id, root_id, data) VALUES (?, ?, ?)'
 
 /** Skips blocks of a lost claim, or of a node that has ended. */
 function writeBlocks({ db, graph, cache }: WriteContext, { blocks, dropBlocks }: Commit): void {
-  cache.blocks ??= new Set(db.all('SELECT DISTINCT CAST(node_id AS BLOB) FROM blocks').map(([id]) => textOf(id)))
+  cache.blocks ??= new Set(db.all('SELECT DISTINCT CAST(node_id AS BLOB) FROM blocks').map(([id]) => columnText(id)))
   const known: Set<Id> = cache.blocks
   for (const block of blocks) {
     const node = graph.reader.node(block.nodeId)

@@ -2,9 +2,9 @@ import { createRequire } from 'node:module'
 import { pathToFileURL } from 'node:url'
 import { isLegateError, messageOf, StoreError } from '../../core/base/error.ts'
 import { loadBeside } from '../../core/base/package/beside.ts'
-import { type Connection, type SqlRow, textOf } from './beside/connection.ts'
+import { type Connection, columnText, type SqlRow } from './beside/connection.ts'
 
-export { type Connection, type SqlRow, textOf }
+export { type Connection, columnText, type SqlRow }
 
 /** SQLite's primary result codes that the store distinguishes. */
 export const RESULT = {
@@ -23,7 +23,7 @@ export const RESULT = {
 export type OpenMode = 'write' | 'read' | 'immutable'
 
 /** `node:sqlite` where this Node has it, else `libsql`; LEGATE_SQLITE_DRIVER=node|libsql forces one. */
-export function connect(path: string, access: OpenMode = 'write'): Connection {
+export function connectTo(path: string, access: OpenMode = 'write'): Connection {
   const wanted = process.env['LEGATE_SQLITE_DRIVER'] ?? ''
   if (!['', 'node', 'libsql'].includes(wanted)) {
     throw new StoreError('store', `LEGATE_SQLITE_DRIVER is "${wanted}"; it may be "node" or "libsql".`)

@@ -21,7 +21,7 @@ import {
   warningEvent,
 } from '../../testing/conformance/store-rows.ts'
 import { commitTexts } from './commit.ts'
-import { connect } from './driver.ts'
+import { connectTo } from './driver.ts'
 import { sqliteStore } from './index.ts'
 import { APPLICATION_ID } from './schema.ts'
 
@@ -133,7 +133,7 @@ test('a folder, an empty path, none at all and :memory: are refused', () => {
 test('a lock that is held too long is told as busy, and the loop goes on meanwhile', async () => {
   const store = sqliteStore({ path, busyMs: 300 })
   await store.commit(treeCommit('root-a'))
-  const other = connect(path)
+  const other = connectTo(path)
   other.exec('BEGIN IMMEDIATE')
   let ticks = 0
   const timer = setInterval(() => ticks++, 10)
@@ -153,7 +153,7 @@ test('the file itself refuses an edge between conversations', async () => {
   await store.commit(treeCommit('root-a'))
   await store.commit(treeCommit('root-b'))
   await store.close()
-  const db = connect(path)
+  const db = connectTo(path)
   const add = (to: string) => db.run("INSERT INTO edges VALUES (?, ?, 's')", ['root-a-turn-node', to])
 
   expect(() => add('root-b-turn-node')).toThrow(/one conversation/)
@@ -167,7 +167,7 @@ test('a commit that fails in the middle of being written changes nothing, and is
   const store = sqliteStore(path)
   await store.commit(treeCommit('root-a'))
   const before = await snapshot(store)
-  const db = connect(path)
+  const db = connectTo(path)
   // Bodies are written after the rows.
   db.exec("CREATE TRIGGER broken BEFORE INSERT ON bodies BEGIN SELECT RAISE(ABORT, 'broken'); END")
   const commit = commitOf('root-a', {
@@ -222,7 +222,7 @@ test('the chain of hashes covers rows and events of every commit', async () => {
 })
 
 function makeDatabase(sql: string): void {
-  const db = connect(path)
+  const db = connectTo(path)
   db.exec(sql)
   db.close()
   expect(existsSync(path)).toBe(true)

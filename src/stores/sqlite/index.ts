@@ -28,12 +28,12 @@ import {
   checkedCache,
   dataVersion,
   end,
-  failure,
   numberEvents,
   type OpenFile,
-  openStore,
+  openStoreFile,
   requireThere,
   type SharedTransaction,
+  sqliteFailure,
   validCache,
 } from './open-file.ts'
 import { type SqliteGraph, sqliteGraph, sqliteReader } from './read.ts'
@@ -60,7 +60,7 @@ const OPTIONS: OptionRules<SqliteStoreOptions> = {
 /** Opens one file for any number of processes, at once; throws StoreError when that is not possible. */
 export function sqliteStore(pathOrOptions: string | SqliteStoreOptions): LocalStore {
   const file = fileOf(pathOrOptions)
-  let current: OpenFile | undefined = openStore(file)
+  let current: OpenFile | undefined = openStoreFile(file)
   const session = (): OpenFile => {
     if (current !== undefined) return current
     throw new StoreError('store_closed', `The store of ${file.path} was closed. Open a new one.`, {
@@ -74,7 +74,7 @@ export function sqliteStore(pathOrOptions: string | SqliteStoreOptions): LocalSt
     try {
       return whileBusy(mendMs, () => query(db))
     } catch (error) {
-      throw failure(current, error)
+      throw sqliteFailure(current, error)
     }
   }
   const watchers = watchFile(() => read(dataVersion))
@@ -111,7 +111,7 @@ export function sqliteStore(pathOrOptions: string | SqliteStoreOptions): LocalSt
     reopen: () => {
       session().db.close()
       current = undefined
-      current = openStore(file)
+      current = openStoreFile(file)
     },
     close: async () => {
       watchers.end()
@@ -209,7 +209,7 @@ function tryCommit({ session, graph, file }: Place, commit: Commit, texts: Commi
   } catch (error) {
     rollBack(db)
     current.cache.clear()
-    throw failure(current, error)
+    throw sqliteFailure(current, error)
   } finally {
     current.spans.isWriting = false
   }
@@ -235,7 +235,7 @@ function tryTogether({ session, file }: Place, work: () => void): boolean {
   } catch (error) {
     rollBack(db)
     current.cache.clear()
-    throw failure(current, error)
+    throw sqliteFailure(current, error)
   } finally {
     current.shared = undefined
     spans.isWriting = false
@@ -254,7 +254,7 @@ function commitWith({ session, graph }: Place, shared: SharedTransaction, commit
     db.exec('RELEASE one')
   } catch (error) {
     cache.clear()
-    const cause = failure(current, error)
+    const cause = sqliteFailure(current, error)
     if (!takeBack(db)) shared.failed = cause
     throw cause
   }
@@ -289,7 +289,7 @@ function tryWrite({ session, file }: Place, change: Change): boolean {
     return true
   } catch (error) {
     rollBack(db)
-    throw failure(current, error)
+    throw sqliteFailure(current, error)
   } finally {
     current.cache.clear()
   }
@@ -308,7 +308,7 @@ function tryWriteBeside({ session, file }: Place, change: (db: Connection) => vo
     return true
   } catch (error) {
     rollBack(db)
-    throw failure(current, error)
+    throw sqliteFailure(current, error)
   }
 }
 
@@ -326,7 +326,7 @@ async function readApart<T>({ session, file }: Place, query: (db: Connection) =>
       db.close()
     }
   } catch (error) {
-    throw failure(current, error)
+    throw sqliteFailure(current, error)
   }
 }
 

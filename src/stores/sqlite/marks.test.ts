@@ -12,7 +12,7 @@ import {
   turnRow,
 } from '../../testing/conformance/store-rows.ts'
 
-import { type Connection, connect } from './driver.ts'
+import { type Connection, connectTo } from './driver.ts'
 import { sqliteStore } from './index.ts'
 import { sealStretches } from './marks.ts'
 
@@ -41,7 +41,7 @@ function nodeId(at: number): string {
 }
 
 function inFile<T>(use: (db: Connection) => T): T {
-  const db = connect(path)
+  const db = connectTo(path)
   try {
     db.exec('PRAGMA busy_timeout = 5000')
     return use(db)

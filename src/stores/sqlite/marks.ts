@@ -22,7 +22,7 @@ import {
   rowMark,
   turnEdgesMark,
 } from '../../core/store/commit-chain.ts'
-import { type Connection, type SqlRow, textOf } from './driver.ts'
+import { type Connection, columnText, type SqlRow } from './driver.ts'
 
 /** Reads the marks of commits. Keeps those of large commits, which are needed again soon: an imported tree has one commit. */
 export class CommitMarks {
@@ -83,12 +83,12 @@ type CommitText = readonly [writer: number, marks: string]
 
 /** Reads neighbouring commits with one query. */
 function readCommits(db: Connection, writers: ReadonlySet<number>): readonly CommitText[] {
-  if (writers.size <= FEW) return [...writers].flatMap((n) => db.all(ONE, [n]).map(([marks]) => [n, textOf(marks)]))
+  if (writers.size <= FEW) return [...writers].flatMap((n) => db.all(ONE, [n]).map(([marks]) => [n, columnText(marks)]))
   let [low, high] = [Number.MAX_SAFE_INTEGER, 0]
   for (const writer of writers) [low, high] = [Math.min(low, writer), Math.max(high, writer)]
   const isDense = writers.size > SOME && high - low < 2 * writers.size
   const [texts] = (isDense ? db.first(BETWEEN, [low, high]) : db.first(AMONG, [JSON.stringify([...writers])])) ?? []
-  return parseOwnJson(`[${textOf(texts)}]`) as readonly CommitText[]
+  return parseOwnJson(`[${columnText(texts)}]`) as readonly CommitText[]
 }
 
 const FEW = 4
@@ -225,7 +225,7 @@ function nameIn(packed: Exclude<PackedRow, { readonly edges: unknown }>): RowNam
 }
 
 /** The name of a row, to begin a sentence. */
-export function nameOf({ n, packed }: SpanRow): string {
+export function rowName({ n, packed }: SpanRow): string {
   if ('edges' in packed) return `Row ${n} of the file`
   const { kind, id } = nameIn(packed)
   return `The ${kind} ${id}`
@@ -287,7 +287,7 @@ export function sealStretches(db: Connection, { turnId, before, last }: Growth):
 export function brokenStretches(db: Connection, first: number): readonly number[] {
   return db
     .all('SELECT n, CAST(hash AS BLOB) FROM stretches WHERE n >= ? AND n < ?', [first, first + SPAN])
-    .filter(([n, hash]) => hashOf(readStretch(db, Number(n)).lines) !== textOf(hash))
+    .filter(([n, hash]) => hashOf(readStretch(db, Number(n)).lines) !== columnText(hash))
     .map(([n]) => Number(n))
 }
 
@@ -321,7 +321,7 @@ function readPlace(db: Connection, id: Id): number {
 function readIds(db: Connection, first: number, places: ReadonlySet<number>): ReadonlyMap<number, Id> {
   if (places.size === 0) return NO_IDS
   const numbers = [...places].map((place) => first + place)
-  return new Map(db.all(NODE_IDS, [JSON.stringify(numbers)]).map(([n, id]) => [Number(n) - first, textOf(id)]))
+  return new Map(db.all(NODE_IDS, [JSON.stringify(numbers)]).map(([n, id]) => [Number(n) - first, columnText(id)]))
 }
 
 const NO_IDS: ReadonlyMap<number, Id> = new Map()
@@ -364,11 +364,11 @@ export function readSpanTexts(db: Connection, firsts: readonly number[]): SpanTe
 }
 
 function toSpanText(db: Connection, [n, bytes]: SqlRow): SpanText {
-  const text = textOf(bytes)
+  const text = columnText(bytes)
   const sizeAt = text.indexOf(' ') + 1
   const linesAt = text.indexOf(' ', sizeAt) + 1
   const [first, count] = [Number(n), Number(text.slice(0, sizeAt))]
-  const stretches = count > STRETCH ? textOf(db.first(STRETCHES, [first, first + SPAN])?.[0]) : ''
+  const stretches = count > STRETCH ? columnText(db.first(STRETCHES, [first, first + SPAN])?.[0]) : ''
   return { first, lines: text.slice(linesAt), count, size: Number(text.slice(sizeAt, linesAt)), stretches }
 }
 

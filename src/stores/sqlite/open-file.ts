@@ -46,10 +46,10 @@ let commitsHere = 0
 /** Mending takes milliseconds: a process that takes longer has been stopped, and others must not stop with it. */
 const MEND_MS = 2_000
 
-/** A smaller file is no database. All rows may be in the log, so more cannot be required. */
+/** A smaller file is not a database. All rows may be in the log, so more cannot be required. */
 const HEADER_BYTES = 100
 
-export function openStore(file: SqliteFile): OpenFile {
+export function openStoreFile(file: SqliteFile): OpenFile {
   const mendMs = Math.min(file.busyMs, MEND_MS)
   const db = openFile(file)
   const presence = new FilePresence()
@@ -103,7 +103,7 @@ export function dataVersion(db: Connection): number {
 }
 
 /** SQLite reports a file that was emptied as damaged. */
-export function failure({ presence, path }: OpenFile, error: unknown): Error {
+export function sqliteFailure({ presence, path }: OpenFile, error: unknown): Error {
   if (!isLegateError(error)) presence.requireNow()
   return storeError(error, path)
 }

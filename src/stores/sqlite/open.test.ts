@@ -3,7 +3,7 @@ import path from 'node:path'
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest'
 import { tempFolder } from '../../../test/support/temp-folder.ts'
 import { treeCommit } from '../../testing/conformance/store-rows.ts'
-import { connect } from './driver.ts'
+import { connectTo } from './driver.ts'
 import { sqliteStore } from './index.ts'
 import { openFile } from './open.ts'
 import { APPLICATION_ID, MIGRATIONS, migrate, schemaVersion } from './schema.ts'
@@ -48,7 +48,7 @@ test.each([
   ['an older file keeps its', 4096, 4096],
 ])('%s pages, and the log has equally many bytes until they are moved', (_, given, bytes) => {
   if (given !== undefined) {
-    const db = connect(file)
+    const db = connectTo(file)
     db.exec(`PRAGMA page_size = ${given}`)
     db.exec(`PRAGMA application_id = ${APPLICATION_ID}`)
     db.close()
@@ -61,7 +61,7 @@ test.each([
 })
 
 test('schema steps are taken one by one, each whole or not at all', () => {
-  const db = connect(file)
+  const db = connectTo(file)
   const one = 'CREATE TABLE one (id TEXT); INSERT INTO one VALUES (1);'
   migrate(db, [one])
   expect(schemaVersion(db)).toBe(1)
@@ -78,7 +78,7 @@ test('schema steps are taken one by one, each whole or not at all', () => {
 })
 
 test('a file whose schema is older is brought up to date when it is opened', async () => {
-  const made = connect(file)
+  const made = connectTo(file)
   made.exec(`PRAGMA application_id = ${APPLICATION_ID}`)
   made.close()
   const store = sqliteStore(file)
@@ -86,7 +86,7 @@ test('a file whose schema is older is brought up to date when it is opened', asy
   await store.commit(treeCommit('root-a'))
 
   await store.close()
-  const db = connect(file)
+  const db = connectTo(file)
   expect(schemaVersion(db)).toBe(MIGRATIONS.length)
   db.close()
 })
@@ -109,7 +109,7 @@ describe('a store that only reads', () => {
     expect(() => sqliteStore({ path: file, readOnly: true })).toThrow(/has no rows yet/)
     expect(readFileSync(file)).toHaveLength(0)
 
-    const db = connect(file)
+    const db = connectTo(file)
     db.exec(`PRAGMA application_id = ${APPLICATION_ID}`)
     db.close()
     const before = readFileSync(file)
@@ -152,7 +152,7 @@ test('a log that a reader has made long shrinks when the reader is gone', async 
   const store = sqliteStore(file)
   onTestFinished(() => store.close())
   await store.commit(treeCommit('root-a'))
-  const reader = connect(file, 'read')
+  const reader = connectTo(file, 'read')
   reader.exec('BEGIN')
   reader.all('SELECT n FROM commits')
   const text = 'x'.repeat(4_000_000)

@@ -3,7 +3,7 @@ import { dirname } from 'node:path'
 import { isLegateError, StoreError } from '../../core/base/error.ts'
 import { DATABASE_ENDINGS, ownFile } from '../../core/base/system/own-files.ts'
 import { requireFolder } from '../../core/store/file-presence.ts'
-import { type Connection, connect, foreignMessage, RESULT, resultCode, storeError, whileBusy } from './driver.ts'
+import { type Connection, connectTo, foreignMessage, RESULT, resultCode, storeError, whileBusy } from './driver.ts'
 import { APPLICATION_ID, MIGRATIONS, migrate, schemaVersion } from './schema.ts'
 
 export interface SqliteFile {
@@ -65,7 +65,7 @@ function requireWritable(path: string): void {
  * file that another process writes to may look damaged: the caller then checks again.
  */
 function requireOurs(path: string): void {
-  const header = connect(path, 'immutable')
+  const header = connectTo(path, 'immutable')
   try {
     requireApplication(path, header)
     requireKnownSchema(path, schemaVersion(header))
@@ -97,7 +97,7 @@ function requireKnownSchema(path: string, version: number): void {
 }
 
 function openConnection({ path, durability, busyMs }: SqliteFile): Connection {
-  const connection = connect(path)
+  const connection = connectTo(path)
   try {
     connection.exec(`PRAGMA busy_timeout = ${busyMs}`)
     // Sets our mark before the write-ahead log exists, so that it is in the file's own header from the first byte on. Asks
@@ -182,7 +182,7 @@ function requireWritten(path: string, version: number): void {
  * write beside the file, the file alone is read; it must then hold everything.
  */
 function readConnection(path: string, busyMs: number): Connection {
-  const connection = connect(path, 'read')
+  const connection = connectTo(path, 'read')
   try {
     connection.exec(`PRAGMA busy_timeout = ${busyMs}`)
     connection.first('PRAGMA schema_version')
@@ -192,7 +192,7 @@ function readConnection(path: string, busyMs: number): Connection {
     if (!NEEDS_WRITING.has(resultCode(error) & 0xff)) throw error
   }
   requireNoLog(path)
-  return connect(path, 'immutable')
+  return connectTo(path, 'immutable')
 }
 
 const NEEDS_WRITING: ReadonlySet<number> = new Set([RESULT.cantOpen, RESULT.readonly])

@@ -12,7 +12,7 @@ import {
   toConversation,
   toTurn,
 } from '../../core/store/codec/rows.ts'
-import { type Connection, type SqlRow, textOf } from './driver.ts'
+import { type Connection, columnText, type SqlRow } from './driver.ts'
 import type { FileSpan } from './tree.ts'
 
 /**
@@ -103,7 +103,7 @@ function putState(db: Connection, owned: OwnedCommit): void {
       db.run(SET_STATE, [state, turn.ordinal, tree, turn.ordinal])
     } else if (isListed(state) || isOffList(before)) {
       newest ??= newestOrdinal(owned)
-      if (turn.ordinal >= newest) putUnowned(db, owned, { turn, before })
+      if (turn.ordinal >= newest) putUnowned(db, owned, turn, before)
     }
   }
 }
@@ -112,13 +112,8 @@ function isInState(turn: Turn | undefined, state: string): boolean {
   return turn !== undefined && rootState(turn) === state
 }
 
-interface ChangedTurn {
-  readonly turn: Turn
-  readonly before: Turn | undefined
-}
-
 /** A new turn, or one whose end was settled, takes the tree off the list; one that fails puts it there. */
-function putUnowned(db: Connection, { root, tree }: OwnedCommit, { turn, before }: ChangedTurn): void {
+function putUnowned(db: Connection, { root, tree }: OwnedCommit, turn: Turn, before: Turn | undefined): void {
   if (isOffList(before)) db.run('DELETE FROM trees WHERE n = ?', [tree])
   putTree(db, tree, treeColumns(root, turn))
 }
@@ -215,8 +210,8 @@ export function addOwners(db: Connection): void {
   trees.put(db)
   for (const [n, queue, due, data] of db.all(OLDER_WAITS)) {
     const owner = trees.ownerAt(Math.floor(Number(n) / SPAN) * SPAN)
-    const id = idIn(textOf(data))
-    if (owner !== null && id !== null) db.run(PUT_WAIT, [owner, textOf(queue), due ?? 0, id, Number(n)])
+    const id = idIn(columnText(data))
+    if (owner !== null && id !== null) db.run(PUT_WAIT, [owner, columnText(queue), due ?? 0, id, Number(n)])
   }
 }
 
@@ -226,7 +221,7 @@ const OLDER_WAITS = `SELECT n, CAST(queue AS BLOB), due, CAST(data AS BLOB) FROM
 function* headsOf(db: Connection): Generator<readonly [n: number, data: string]> {
   for (let last = -1; ; ) {
     const heads = db.all(OLDER_HEADS, [last])
-    for (const [n, data] of heads) yield [Number(n), textOf(data)]
+    for (const [n, data] of heads) yield [Number(n), columnText(data)]
     if (heads.length === 0) return
     last = Number(heads.at(-1)?.[0])
   }
@@ -293,12 +288,13 @@ const NEXT_QUEUE = 'SELECT CAST(queue AS BLOB) FROM rows WHERE queue > ? AND que
 /** No queue has this name. */
 const AFTER_READY = 's'
 
-type ListRows = (sql: string, values: SqlRow) => readonly SqlRow[]
-
 /** The queues of runnable nodes, one per owner: those after an owner, then the others. */
-export function* readyQueues(list: ListRows, after: RunnableQuery['after']): Generator<string> {
+export function* readyQueues(
+  list: (sql: string, values: SqlRow) => readonly SqlRow[],
+  after: RunnableQuery['after'],
+): Generator<string> {
   function* between(start: string, end: string): Generator<string> {
-    const next = (queue: string) => list(NEXT_QUEUE, [queue, end]).map(([name]) => textOf(name))[0]
+    const next = (queue: string) => list(NEXT_QUEUE, [queue, end]).map(([name]) => columnText(name))[0]
     for (let queue = next(start); queue !== undefined; queue = next(queue)) yield queue
   }
   const last = after === undefined ? AFTER_READY : readyQueue(after)
@@ -352,12 +348,14 @@ export function wronglyOwned(db: Connection, { rootId, tree, spans, conversation
   return wrong
 }
 
-interface WaitsOf extends Pick<ReadTree, 'nodesIn'> {
-  readonly owner: string
-  readonly homes: ReadonlyMap<Id, Conversation>
-}
-
-function waitsIn(span: FileSpan, { owner, homes, nodesIn }: WaitsOf): SqlRow[] {
+function waitsIn(
+  span: FileSpan,
+  {
+    owner,
+    homes,
+    nodesIn,
+  }: Pick<ReadTree, 'nodesIn'> & { readonly owner: string; readonly homes: ReadonlyMap<Id, Conversation> },
+): SqlRow[] {
   const { turn, rows } = span
   const own = turn === null ? null : waitOfTurn(turn, homes.get(turn.conversationId))
   const waits: SqlRow[] = own === null ? [] : [[rows[0]?.n ?? 0, owner, ...own]]
@@ -369,7 +367,7 @@ function waitsIn(span: FileSpan, { owner, homes, nodesIn }: WaitsOf): SqlRow[] {
 }
 
 function texts(row: SqlRow = []): SqlRow {
-  return row.map((value) => (value instanceof Uint8Array ? textOf(value) : value))
+  return row.map((value) => (value instanceof Uint8Array ? columnText(value) : value))
 }
 
 function isSame(a: SqlRow, b: SqlRow): boolean {

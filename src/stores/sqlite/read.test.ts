@@ -14,7 +14,7 @@ import {
   warningEvent,
 } from '../../testing/conformance/store-rows.ts'
 import { commitTexts, writeCommit } from './commit.ts'
-import { type Connection, connect } from './driver.ts'
+import { type Connection, connectTo } from './driver.ts'
 import { sqliteStore } from './index.ts'
 import { type RunQuery, sqliteGraph, sqliteReader } from './read.ts'
 import { migrate } from './schema.ts'
@@ -90,7 +90,7 @@ class Lane {
   count = 0
   readonly cache = new RowCache()
   private asked = 0
-  private readonly db = connect(join(folder, `${open.length}.db`))
+  private readonly db = connectTo(join(folder, `${open.length}.db`))
   private readonly read: RunQuery = (query) => query(this.counting())
   private readonly spans = new CheckedSpans('lanes')
   private readonly graph = sqliteGraph({ read: this.read, cache: () => this.cache, spans: () => this.spans })

@@ -18,7 +18,7 @@ import { unpackEvents } from '../../core/store/codec/event-text.ts'
 import { COMMITS_PER_TREE, SPAN, type SqlValue, spanOf, turnSlotsFrom } from '../../core/store/codec/rows.ts'
 import { readInTurn } from '../../core/store/in-turn.ts'
 import type { CachedTree, Cell, RowCache, Tail, TurnCell } from '../../core/store/row-cache.ts'
-import { type Connection, type SqlRow, textOf } from './driver.ts'
+import { type Connection, columnText, type SqlRow } from './driver.ts'
 import { readyQueues, rootsAsked, WAITS } from './owners.ts'
 import { type CheckedSpans, cacheSpan } from './spans.ts'
 import { BODY } from './tree.ts'
@@ -53,7 +53,7 @@ export function sqliteReader(graph: SqliteGraph, read: RunQuery): SqliteReader {
   /** The ids of all roots before a tree, newest first. */
   function* rootIds(before: number): Generator<Id> {
     for (let end = before; end > 0; ) {
-      const ids = list(ROOTS, [endOf(end), PAGE]).map(([id]) => textOf(id))
+      const ids = list(ROOTS, [endOf(end), PAGE]).map(([id]) => columnText(id))
       yield* ids
       end = ids.length < PAGE ? 0 : treeOf(ids.at(-1) ?? '')
     }
@@ -80,7 +80,7 @@ export function sqliteReader(graph: SqliteGraph, read: RunQuery): SqliteReader {
       const [found] = list(OWNER_OF, [id])
       if (found === undefined) return undefined
       const [rootId, owner] = found
-      return { rootId: textOf(rootId), owner: owner === null ? null : textOf(owner) }
+      return { rootId: columnText(rootId), owner: owner === null ? null : columnText(owner) }
     },
     runnable: ({ now, limit, kinds, agents, after }) => {
       const fit = [now, JSON.stringify(kinds), JSON.stringify(agents)]
@@ -97,7 +97,7 @@ export function sqliteReader(graph: SqliteGraph, read: RunQuery): SqliteReader {
         ? nodes(TIMED, [after.wakeAt, after.id, bound(limit)])
         : page([owner, 'w', after.wakeAt, after.id, bound(limit)], waits, ownedBy(owner, node)),
     claimedBy: (engineId, limit) => nodes(CLAIMED, [`e${engineId}`, bound(limit)]),
-    claimants: () => list(CLAIMANTS, []).map(([queue]) => textOf(queue).slice(1)),
+    claimants: () => list(CLAIMANTS, []).map(([queue]) => columnText(queue).slice(1)),
     engines: () => list('SELECT CAST(data AS BLOB) FROM engines', []).map(ownRow<EngineRow>),
     engine: (id) => list('SELECT CAST(data AS BLOB) FROM engines WHERE id = ?', [id]).map(ownRow<EngineRow>)[0],
     nextDue: (now) => number(NEXT_DUE, [now]),
@@ -134,14 +134,14 @@ export function sqliteReader(graph: SqliteGraph, read: RunQuery): SqliteReader {
       const slices = new Slices()
       for (let at = 0; at < turnIds.length; at += PAGE) {
         const page = JSON.stringify(turnIds.slice(at, at + PAGE))
-        for (const [id] of list(NOT_OPEN, [page])) found.push(textOf(id))
+        for (const [id] of list(NOT_OPEN, [page])) found.push(columnText(id))
         await slices.next()
       }
       return found
     },
     openPages: function* () {
       const [[numbers] = []] = list(OPEN_PLACES, [])
-      const places = numbers == null ? [] : textOf(numbers).split(',').map(Number)
+      const places = numbers == null ? [] : columnText(numbers).split(',').map(Number)
       for (let at = 0; at < places.length; at += OPEN_PAGE) {
         const page = places.slice(at, at + OPEN_PAGE)
         const homes = list(HOMES_OF, [JSON.stringify(page)]).map(([n]) => Number(n))
@@ -243,13 +243,13 @@ function page<Row>(
 }
 
 function ownRow<Row>([data]: SqlRow): Row {
-  return parseOwnJson(textOf(data)) as Row
+  return parseOwnJson(columnText(data)) as Row
 }
 
 /** Skips a block that cannot be read: streams are shown and forgotten, and the node has the whole answer. */
 function blockIn(data: SqlValue | undefined): LiveBlock | undefined {
   try {
-    const block = parseOwnJson(textOf(data)) as Partial<LiveBlock> | null
+    const block = parseOwnJson(columnText(data)) as Partial<LiveBlock> | null
     const isWhole = typeof block?.nodeId === 'string' && Array.isArray(block.events) && block.events.every(isWholeEvent)
     return isWhole ? (block as LiveBlock) : undefined
   } catch {
@@ -277,7 +277,7 @@ function findIds(read: RunQuery, ending: string, limit: number): readonly FoundI
   const { length } = [...ending]
   for (const [type, slot] of SLOTS) {
     const ids = read((db) => db.all(FIND_IDS, [slot, -length, ending, bound(limit - found.length)]))
-    for (const [id] of ids) found.push({ id: textOf(id), type })
+    for (const [id] of ids) found.push({ id: columnText(id), type })
   }
   return found
 }
@@ -387,7 +387,7 @@ function cellReads({ read, cache, spans }: SqliteReads, heard: RunQuery) {
 
 /** Most unknown ids were made a moment ago, and are greater than all stored ones. */
 function greatestId(read: RunQuery, cache: RowCache): Id {
-  cache.greatestId ??= textOf(read((db) => db.first(GREATEST_ID))?.[0])
+  cache.greatestId ??= columnText(read((db) => db.first(GREATEST_ID))?.[0])
   return cache.greatestId
 }
 
@@ -396,11 +396,9 @@ function isOfNow(id: Id): boolean {
   return id < '1' && isId(id)
 }
 
-type TurnReads = Pick<ReturnType<typeof cellReads>, 'turn'>
-
 function laneReads(
   { read, cache, spans }: SqliteReads,
-  { turn }: TurnReads,
+  { turn }: Pick<ReturnType<typeof cellReads>, 'turn'>,
 ): Pick<TreeReader, 'turnsOf' | 'queuedTurn'> {
   const stored = (laneId: Id, last: number, limit: number): TurnCell[] => {
     if (last < 0) return []
@@ -446,7 +444,7 @@ function laneReads(
       const list = listOf(laneId)
       if (list?.isWhole === true) return list.queued()?.row
       const id = read((db) => db.first(QUEUED_TURN, [`q${laneId}`]))?.[0]
-      return id == null ? undefined : turn(textOf(id))?.row
+      return id == null ? undefined : turn(columnText(id))?.row
     },
   }
 }
@@ -465,7 +463,7 @@ function tailOf({ read, cache }: SqliteReads, rootId: Id): Tail | undefined {
   const [n, seq, hash] = read((db) => db.first(TAIL, [rootId])) ?? []
   if (typeof n !== 'number') return undefined
   const tree = Math.floor(n / COMMITS_PER_TREE)
-  const found = { tree, commit: n % COMMITS_PER_TREE, seq: Number(seq), hash: textOf(hash) }
+  const found = { tree, commit: n % COMMITS_PER_TREE, seq: Number(seq), hash: columnText(hash) }
   cache().tree(rootId).tail = found
   return found
 }
@@ -483,7 +481,7 @@ const TAIL = `SELECT commits.n, seq, CAST(hash AS BLOB) FROM keys CROSS JOIN com
 function rowsOf<Row>(found: readonly SqlRow[], byId: (id: Id) => Row | undefined): Row[] {
   const rows: Row[] = []
   for (const [id] of found) {
-    const row = byId(textOf(id))
+    const row = byId(columnText(id))
     if (row !== undefined) rows.push(row)
   }
   return rows
@@ -524,7 +522,7 @@ function readEvents(graph: SqliteGraph, read: RunQuery) {
     const commits = read((db) => db.all(EVENTS, [last, end, bound(limit)]))
     const events = commits.flatMap(([seq, text, n]) => {
       try {
-        return unpackEvents(textOf(text), Number(seq))
+        return unpackEvents(columnText(text), Number(seq))
       } catch {
         throw graph.spans().unreadableEvents(rootId, Number(n) - first)
       }

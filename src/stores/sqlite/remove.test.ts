@@ -6,7 +6,7 @@ import type { Commit } from '../../core/graph/commit.ts'
 import type { LocalStore } from '../../core/store/store.ts'
 import { commitOf, conversationRow, nodeRow, placeIn, turnRow } from '../../testing/conformance/store-rows.ts'
 
-import { type Connection, connect } from './driver.ts'
+import { type Connection, connectTo } from './driver.ts'
 import { sqliteStore } from './index.ts'
 import { MIGRATIONS, schemaVersion } from './schema.ts'
 
@@ -149,7 +149,7 @@ function openStore(): LocalStore {
 }
 
 function withFile<T>(use: (db: Connection) => T): T {
-  const db = connect(path)
+  const db = connectTo(path)
   try {
     return use(db)
   } finally {

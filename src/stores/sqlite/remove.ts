@@ -7,7 +7,7 @@ import { isOfTurnEdges, readMarks } from '../../core/store/commit-chain.ts'
 import { tombstoneOf } from '../../core/store/not-found.ts'
 import { openTree } from '../../core/store/store.ts'
 import { putStone } from './beside/stones.ts'
-import { type Connection, textOf } from './driver.ts'
+import { type Connection, columnText } from './driver.ts'
 import { dropOwned } from './owners.ts'
 import { type FileSpan, findTrees, readRecords, readSpan, writtenRow } from './tree.ts'
 
@@ -54,12 +54,12 @@ export function spansWithin(db: Connection, rootId: Id): Pick<DoomedTree, 'tree'
 const HEAD = 'SELECT CAST(hash AS BLOB) FROM commits WHERE n > ? AND n < ? ORDER BY n DESC LIMIT 1'
 
 /** The hash of the last commit of a tree. */
-export function headOf(db: Connection, rootId: Id): string | undefined {
+export function headOfTree(db: Connection, rootId: Id): string | undefined {
   const tree = numberOf(db, rootId)
   if (tree === undefined) return undefined
   const first = tree * COMMITS_PER_TREE
   const [hash] = db.first(HEAD, [first, first + COMMITS_PER_TREE]) ?? []
-  return hash === undefined ? undefined : textOf(hash)
+  return hash === undefined ? undefined : columnText(hash)
 }
 
 /** A tree with everything that is deleted with it. */
@@ -85,13 +85,13 @@ function findLeaving(db: Connection, rootId: Id): DoomedTree | undefined {
   const first = tree * COMMITS_PER_TREE
   const commits = db.all(COMMITS, [first, first + COMMITS_PER_TREE])
   const [seq = 0, , hash = ''] = commits.at(-1) ?? []
-  const marks = commits.map(([, text]) => textOf(text))
+  const marks = commits.map(([, text]) => columnText(text))
   const spans = spansOf(db, rootId, marks)
   const conversations = spans.flatMap((span) => conversationIn(span) ?? [])
   if (conversations[0]?.rootId !== rootId) return undefined
   const turns = spans.flatMap(({ turn }) => turn ?? [])
   const isWhole = hasAll(spans, marks)
-  return { rootId, tree, hash: textOf(hash), seq: Number(seq), spans, isWhole, conversations, turns }
+  return { rootId, tree, hash: columnText(hash), seq: Number(seq), spans, isWhole, conversations, turns }
 }
 
 function numberOf(db: Connection, rootId: Id): number | undefined {

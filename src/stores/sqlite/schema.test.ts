@@ -9,13 +9,13 @@ import { commitOf, next, nodeRow, placeIn, treeCommit, warningEvent } from '../.
 import { sqliteRegistry } from './beside/registry.ts'
 import { findStone } from './beside/stones.ts'
 import { commitTexts, writeCommit } from './commit.ts'
-import { type Connection, connect } from './driver.ts'
+import { type Connection, connectTo } from './driver.ts'
 import { type RunQuery, sqliteGraph, sqliteReader } from './read.ts'
 import { migrate } from './schema.ts'
 import { CheckedSpans } from './spans.ts'
 
 const folder = tempFolder(afterAll)
-const db = connect(join(folder, 'plans.db'))
+const db = connectTo(join(folder, 'plans.db'))
 migrate(db)
 afterAll(() => {
   db.close()

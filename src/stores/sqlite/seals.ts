@@ -66,12 +66,17 @@ export function moveSeals(db: Connection): void {
 /** A row that differs from the record gets no writer. */
 function sealAll(db: Connection): void {
   for (const { spans, tree } of findTrees(db).byRoot.values()) {
-    if (tree !== undefined) sealTree(db, tree, { spans, records: readRecords(db, tree) })
+    if (tree !== undefined) sealTree(db, tree, spans, readRecords(db, tree))
   }
 }
 
 /** `tree` is its number in the log, `spans` the first row of each span. */
-export function sealTree(db: Connection, tree: number, { spans, records }: UnsealedTree): void {
+export function sealTree(
+  db: Connection,
+  tree: number,
+  spans: readonly number[],
+  records: readonly ChainRecord[],
+): void {
   const last = new LastWriters(records)
   for (const n of spans) divideEdges(db, readSpan(db, n), last)
   const read = spans.map((n) => readSpan(db, n))
@@ -86,11 +91,6 @@ const SET_SIZE = 'UPDATE rows SET size = ? WHERE n = ?'
 /** Sets the number of rows in the first row of a span. */
 export function setSize(db: Connection, first: number, last: number): void {
   db.run(SET_SIZE, [last - first + 1, first])
-}
-
-interface UnsealedTree {
-  readonly spans: readonly number[]
-  readonly records: readonly ChainRecord[]
 }
 
 /** By the number of the row: the last commit of its tree that wrote it, according to the record. */

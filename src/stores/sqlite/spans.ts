@@ -22,13 +22,13 @@ import {
 } from '../../core/store/codec/rows.ts'
 import { tampered } from '../../core/store/not-found.ts'
 import type { CachedTree, NodeCell, RowCache, TurnCell } from '../../core/store/row-cache.ts'
-import { atOneMoment, type Connection, textOf } from './driver.ts'
+import { atOneMoment, type Connection, columnText } from './driver.ts'
 import {
   CommitMarks,
   marksIn,
-  nameOf,
   readSpanText,
   readSpanTexts,
+  rowName,
   rowsIn,
   type SpanRow,
   type SpanText,
@@ -131,7 +131,7 @@ const ROOT = 'SELECT CAST(root_id AS BLOB) FROM commits WHERE n = ?'
 /** The record names the tree of a commit; a changed row may name any. */
 function rootOf(db: Connection, writer: number): Id | null {
   const [rootId] = db.first(ROOT, [Math.floor(writer / COMMITS_PER_TREE) * COMMITS_PER_TREE + 1]) ?? []
-  return rootId == null ? null : textOf(rootId)
+  return rootId == null ? null : columnText(rootId)
 }
 
 /** A span whose rows agree with their commits. */
@@ -190,7 +190,7 @@ class SpanCheck {
     const lines = known?.lines.split('\n')
     const unknown = lines === undefined ? unsealedRows(text, rows) : rows.filter(({ line }, at) => line !== lines[at])
     const forged = this.record.findForged(db, unknown, marksIn(rows))
-    return forged === undefined ? undefined : `${nameOf(forged)} is not what its last commit wrote`
+    return forged === undefined ? undefined : `${rowName(forged)} is not what its last commit wrote`
   }
 
   private keep(text: SpanText, known: SpanText | undefined): void {

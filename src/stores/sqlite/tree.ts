@@ -11,7 +11,7 @@ import {
   toTurn,
 } from '../../core/store/codec/rows.ts'
 import type { ChainRecord } from '../../core/store/commit-chain.ts'
-import { type Connection, type SqlRow, textOf } from './driver.ts'
+import { type Connection, columnText, type SqlRow } from './driver.ts'
 
 /** A row of the file with its parsed text; null when it cannot be parsed. */
 export interface FileRow {
@@ -38,8 +38,8 @@ export function readSpan(db: Connection, first: number): FileSpan {
 }
 
 function toFileRow([n, queue = null, due = null, mark = null, writer = null, size = null, data]: SqlRow): FileRow {
-  const text = textOf(data)
-  const columns = [queue === null ? null : textOf(queue), due, mark]
+  const text = columnText(data)
+  const columns = [queue === null ? null : columnText(queue), due, mark]
   return { n: Number(n), columns, written: [writer, size], text, packed: tryParse(text) }
 }
 
@@ -108,13 +108,13 @@ export function readRecords(db: Connection, tree: number): FileRecord[] {
   const first = tree * COMMITS_PER_TREE
   return db.all(RECORDS, [first, first + COMMITS_PER_TREE]).map(([n, rootId, seq, kind, at, events, marks, hash]) => ({
     number: Number(n) - first,
-    rootId: rootId === null || rootId === undefined ? null : textOf(rootId),
+    rootId: rootId === null || rootId === undefined ? null : columnText(rootId),
     seq: Number(seq),
-    kind: textOf(kind),
+    kind: columnText(kind),
     at: Number(at),
-    events: textOf(events),
-    marks: textOf(marks),
-    hash: textOf(hash),
+    events: columnText(events),
+    marks: columnText(marks),
+    hash: columnText(hash),
   }))
 }
 
@@ -177,11 +177,11 @@ export class FoundTrees implements TreeSpans {
       this.lost.push(Number(n))
       return
     }
-    const root = textOf(bytes)
+    const root = columnText(bytes)
     const place: TreePlace = this.byRoot.get(root) ?? { spans: [], tree: undefined }
     this.byRoot.set(root, place)
     place.spans.push(Number(n))
-    if (textOf(conversation) === root) place.tree = Number(n) / SPAN
+    if (columnText(conversation) === root) place.tree = Number(n) / SPAN
   }
 }
 

@@ -18,7 +18,7 @@ import {
 } from '../../core/store/codec/rows.ts'
 import { verifyTree } from '../../core/store/codec/tree-text.ts'
 import { isWhole, readStones, strayIds } from './beside/stones.ts'
-import { type Connection, type SqlRow, textOf } from './driver.ts'
+import { type Connection, columnText, type SqlRow } from './driver.ts'
 import { brokenStretches } from './marks.ts'
 import { type ReadTree, STRAY_OWNED, wronglyOwned } from './owners.ts'
 import { readConversation } from './remove.ts'
@@ -92,14 +92,14 @@ class Verifier implements VerifyReport {
 
   /** Checks everything outside of trees: texts, stray rows, and the pages of the file. */
   private *rest(): Generator<void> {
-    for (const [name] of this.db.each(BODIES)) yield this.body(textOf(name))
+    for (const [name] of this.db.each(BODIES)) yield this.body(columnText(name))
     for (const [tree] of this.db.each(LOGS)) yield this.log(Number(tree))
     for (const row of this.db.each(KEYS)) yield this.key(row)
     for (const sql of [STRAY_SEALS, STRAY_STRETCHES, STRAY_OWNED]) {
       for (const [n] of this.db.each(sql)) yield this.stray(Number(n))
     }
     for (const [tree, name] of this.db.each(STRAY_USES)) {
-      const hash = textOf(name)
+      const hash = columnText(name)
       yield this.put('altered_index', { id: hash, rootId: null }, `No text ${hash} of a tree ${tree} is stored.`)
     }
     yield this.tombstones()
@@ -121,10 +121,10 @@ class Verifier implements VerifyReport {
 
   /** Names a key that leads nowhere, or to a row which has another name. */
   private key([name, letters, n, isThere, data]: SqlRow): void {
-    const [id, slot] = [textOf(name), textOf(letters)]
+    const [id, slot] = [columnText(name), columnText(letters)]
     const place = { id, rootId: null }
     if (isThere !== 1) return this.put('altered_index', place, `The key ${slot} of ${id} leads nowhere.`)
-    const packed = tryParse(textOf(data))
+    const packed = tryParse(columnText(data))
     // A row that cannot be read has its own finding.
     if (packed === null || keysOf(packed, Number(n)).some((key) => key[0] === id && key[1] === slot)) return
     const message = `The key ${slot} of ${id} leads to a row of another name: nobody wrote it.`
@@ -152,7 +152,7 @@ class Verifier implements VerifyReport {
     const rows: WrittenRow[] = []
     const edges = new Map<string, { readonly edge: Edge; count: number }>()
     const read = spans.map((n) => readSpan(this.db, n))
-    if (tree !== undefined) this.seals(read, { rootId, writers: writersOf(read, records), tree })
+    if (tree !== undefined) this.seals(read, rootId, writersOf(read, records), tree)
     if (tree !== undefined) this.owned({ rootId, tree, spans: read })
     const owner = read.flatMap((span) => readConversation(span) ?? []).find(({ id }) => id === rootId)?.owner
     for (const span of read) {
@@ -191,7 +191,7 @@ class Verifier implements VerifyReport {
   }
 
   /** Checks that each row names the commit that wrote it last, and that each span has its number of rows. */
-  private seals(spans: readonly FileSpan[], { rootId, writers, tree }: TreeWriters): void {
+  private seals(spans: readonly FileSpan[], rootId: Id, writers: ReadonlyMap<number, number>, tree: number): void {
     for (const { rows } of spans) {
       const first = rows[0]?.n ?? 0
       for (const { n, written } of rows) {
@@ -245,7 +245,11 @@ class Verifier implements VerifyReport {
   }
 
   /** Checks that the columns and keys of a row agree with its text. */
-  private index(row: FileRow, span: FileSpan, { written, rootId, owner }: FoundRow): void {
+  private index(
+    row: FileRow,
+    span: FileSpan,
+    { written, rootId, owner }: TreeOwner & { readonly written: WrittenRow },
+  ): void {
     const { id } = written
     const isKept = keysOf(row.packed, row.n).every(
       (key) => this.db.first('SELECT n FROM keys WHERE id = ? AND slot = ?', key)?.[0] === row.n,
@@ -256,16 +260,14 @@ class Verifier implements VerifyReport {
     this.put('altered_index', { id, rootId }, message)
   }
 
-  private put(type: IndexFinding, { id, rootId }: { id: string; rootId: Id | null }, message: string): void {
+  private put(
+    type: 'altered_row' | 'altered_index' | 'altered_body' | 'broken_chain' | 'unreadable',
+    { id, rootId }: { id: string; rootId: Id | null },
+    message: string,
+  ): void {
     const subject = SUBJECTS[type]
     this.findings.push(finding(type, { subject, id, rootId, conversationId: null }, message))
   }
-}
-
-interface TreeWriters {
-  readonly rootId: Id
-  readonly writers: ReadonlyMap<number, number>
-  readonly tree: number
 }
 
 interface TreeOwner {
@@ -274,17 +276,11 @@ interface TreeOwner {
   readonly owner: string | null | undefined
 }
 
-interface FoundRow extends TreeOwner {
-  readonly written: WrittenRow
-}
-
 interface FoundRows extends TreeOwner {
   readonly rows: WrittenRow[]
   /** `count`: the number of further spans that must have it. */
   readonly edges: Map<string, { readonly edge: Edge; count: number }>
 }
-
-type IndexFinding = 'altered_row' | 'altered_index' | 'altered_body' | 'broken_chain' | 'unreadable'
 
 const SUBJECTS = {
   altered_row: 'store',

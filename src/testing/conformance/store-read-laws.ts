@@ -19,10 +19,7 @@ import {
 } from './store-rows.ts'
 
 /** A law that every store must keep, with its check on an empty store. */
-export type Law = readonly [sentence: string, check: (store: Store, reopen: Reopen) => Promise<void>]
-
-/** Gives the store as a new process would find it: it knows nothing but the rows. */
-export type Reopen = () => Promise<Store>
+export type Law = readonly [sentence: string, check: (store: Store, reopen: () => Promise<Store>) => Promise<void>]
 
 const place = placeIn('root-a')
 

@@ -91,9 +91,9 @@ class Trial {
     const { text, metadata, children, modelCalls } = await this.call({ input: 7, script: () => 'ok' })
     const start = this.isTyped ? 'Subagent input validation failed. Details: ' : 'Error: Message is required'
     return [
-      ...expectStart('an input that is no object', text, start),
-      ...(children + modelCalls === 0 ? [] : ['an input that is no object made a child']),
-      ...this.metadataFaults('an input that is no object', metadata, 'invalid_input'),
+      ...expectStart('an input that is not an object', text, start),
+      ...(children + modelCalls === 0 ? [] : ['an input that is not an object made a child']),
+      ...this.metadataFaults('an input that is not an object', metadata, 'invalid_input'),
     ]
   }
 
@@ -124,7 +124,7 @@ class Trial {
   private async invalidOutput(failed: string): Promise<string[]> {
     if (this.agent.output === null) return []
     const start = this.isTyped ? 'Subagent produced invalid reply payload. ' : failed
-    return this.ending('an answer that is no JSON', { script: () => 'no JSON' }, { start, status: 'invalid_output' })
+    return this.ending('an answer that is not JSON', { script: () => 'no JSON' }, { start, status: 'invalid_output' })
   }
 
   private async interrupted(): Promise<string[]> {
@@ -135,7 +135,11 @@ class Trial {
     return this.ending('a call that is cancelled', { script, isCancelled: true }, { start, status: 'cancelled' })
   }
 
-  private async ending(what: string, call: Omit<Call, 'input'>, expected: Ending): Promise<string[]> {
+  private async ending(
+    what: string,
+    call: Omit<Call, 'input'>,
+    expected: { readonly start: string; readonly status: string; readonly holds?: string },
+  ): Promise<string[]> {
     const { text, metadata } = await this.call({ ...call, input: this.input })
     const wrong = [...expectStart(what, text, expected.start), ...this.metadataFaults(what, metadata, expected.status)]
     if (expected.holds !== undefined && !text.includes(expected.holds)) wrong.push(`${what}: the cause is not told`)
@@ -202,12 +206,6 @@ class Trial {
 }
 
 const HOST = 'contract-host'
-
-interface Ending {
-  readonly start: string
-  readonly status: string
-  readonly holds?: string
-}
 
 function fieldsOf(schema: Pick<ToolSchema, 'inputSchema'> | undefined): string[] {
   return Object.keys((schema?.inputSchema['properties'] ?? {}) as object).sort()

@@ -9,20 +9,17 @@ import { isProvenDead } from '../../core/store/process-proof.ts'
 import type { Store } from '../../core/store/store.ts'
 import { Database } from '../../stores/postgres/connection/database.ts'
 import { isPostgresUrl, postgresStore } from '../../stores/postgres/index.ts'
-import { type Connection, connect } from '../../stores/sqlite/driver.ts'
+import { type Connection, connectTo } from '../../stores/sqlite/driver.ts'
 import { sqliteStore } from '../../stores/sqlite/index.ts'
 import { anyOf, brokenChains, leftInFolder, leftLocks, unseenForgery, withJsonRows } from './laws.ts'
 
-/** The stored rows of a case, whatever store holds them. */
-interface StoredRows {
+type Use<T> = (found: {
   readonly trees: readonly TreeRows[]
   /** Lists problems of the store itself. */
   readonly wrongStore: () => Later<string[]>
   /** Lists locks and claims of workers that are gone. */
   readonly leftOpen: () => Later<string[]>
-}
-
-type Use<T> = (found: StoredRows) => Promise<T>
+}) => Promise<T>
 
 /** Opens the rows at a place, and closes them after use. */
 export function withRows<T>(database: string, use: Use<T>): Promise<T> {
@@ -34,7 +31,7 @@ export function withRows<T>(database: string, use: Use<T>): Promise<T> {
 
 async function withSqliteRows<T>(database: string, use: Use<T>): Promise<T> {
   const store = sqliteStore(database)
-  const db = connect(database)
+  const db = connectTo(database)
   try {
     const trees = readTrees(store)
     const wrongStore = () => [...damage(db), ...brokenChains(db), ...unreached(trees, db)]

@@ -108,7 +108,7 @@ function spansOf(text: string, clean: string): Span[] | undefined {
   for (const [index, segment] of segments.entries()) {
     const isToken = index % 2 === 1
     const to = isToken
-      ? endOfReplaced(text, from, { next: segments[index + 1] ?? '', isLast: index + 2 >= segments.length })
+      ? endOfReplaced(text, from, segments[index + 1] ?? '', index + 2 >= segments.length)
       : from + segment.length
     if (to === -1 || (!isToken && !text.startsWith(segment, from))) return undefined
     const cleanTo = cleanFrom + segment.length
@@ -126,13 +126,8 @@ function placeIn(span: Span | undefined, place: number): number {
   return isReplaced && place > from ? cleanTo : cleanFrom + place - from
 }
 
-interface ReplacedEnd {
-  readonly next: string
-  readonly isLast: boolean
-}
-
 /** Finds where the text after a replaced stretch begins. */
-function endOfReplaced(text: string, from: number, { next, isLast }: ReplacedEnd): number {
+function endOfReplaced(text: string, from: number, next: string, isLast: boolean): number {
   if (!isLast) return text.indexOf(next, from)
   const end = text.length - next.length
   return end >= from ? end : -1

@@ -83,7 +83,11 @@ function homeOf(parts: AddressParts, conversationId: Id): string {
 }
 
 /** Names a lane by its fork: `who@1.3` at node 3 of turn 1; a second fork there gets a number. */
-function laneName(parts: AddressParts, { laneId, nodeId }: LaneStart, { lane }: Conversation): string {
+function laneName(
+  parts: AddressParts,
+  { laneId, nodeId }: NonNullable<LaneFacts['from']>,
+  { lane }: Conversation,
+): string {
   const { store } = parts
   let earlier = 0
   for (let id = lane?.before ?? null; id !== null; ) {
@@ -96,8 +100,6 @@ function laneName(parts: AddressParts, { laneId, nodeId }: LaneStart, { lane }: 
   const place = node === undefined ? '?' : placeOf(parts, node)
   return `${homeOf(parts, laneId)}@${numbered(`${turn?.ordinal ?? '?'}.${place}`, earlier + 1)}`
 }
-
-type LaneStart = NonNullable<LaneFacts['from']>
 
 /** Addresses items of a plan by content: an item finds its child whatever else the plan contains. */
 function placeOf(parts: AddressParts, node: Node): string {

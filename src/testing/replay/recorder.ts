@@ -27,14 +27,6 @@ import {
   sourceLine,
 } from './recording-file.ts'
 
-export interface RecorderParts {
-  readonly store: LocalStore
-  readonly writer: RecordingWriter
-  readonly redact: Redact | undefined
-  /** The contents of an existing file. */
-  readonly known: ReadRecording | null
-}
-
 /** Records the answers of models and the results of code, each after it is complete and before it is used. */
 class Recorder implements Tape {
   readonly isPlayed = false
@@ -54,7 +46,18 @@ class Recorder implements Tape {
   /** The key of the last line. */
   private last: string | null = null
 
-  constructor({ store, writer, redact, known }: RecorderParts) {
+  constructor({
+    store,
+    writer,
+    redact,
+    known,
+  }: {
+    readonly store: LocalStore
+    readonly writer: RecordingWriter
+    readonly redact: Redact | undefined
+    /** The contents of an existing file. */
+    readonly known: ReadRecording | null
+  }) {
     this.store = store
     this.writer = writer
     this.ids = new IdTokens(store)
@@ -139,7 +142,7 @@ class Recorder implements Tape {
     const write = (failure: Pick<AnswerLine, 'error' | 'stopped'>) => {
       if (isWritten || work.stopCause === 'shutdown' || work.stopCause === 'lost') return
       isWritten = true
-      this.writeAnswer(asking, { at, heard, failure })
+      this.writeAnswer(asking, at, heard, failure)
     }
     const stopped = () =>
       write(
@@ -199,7 +202,12 @@ class Recorder implements Tape {
     return begun
   }
 
-  private writeAnswer({ model, request }: TapedModelCall, { at, heard, failure }: EndedAnswer): void {
+  private writeAnswer(
+    { model, request }: TapedModelCall,
+    at: string,
+    heard: readonly ReceivedPart[],
+    failure: Pick<AnswerLine, 'error' | 'stopped'>,
+  ): void {
     const plain = plainRequest(request, (value) => this.cleaner.request(value))
     const base = this.bases.get(turnOf(at)) ?? this.bases.get(lastAgent(at))
     const packed = packRequest(plain, base)
@@ -267,12 +275,6 @@ class Recorder implements Tape {
 
 /** How long a model may take to name its secrets. */
 const SECRETS_MS = 1_000
-
-interface EndedAnswer {
-  readonly at: string
-  readonly heard: readonly ReceivedPart[]
-  readonly failure: Pick<AnswerLine, 'error' | 'stopped'>
-}
 
 function unheardEnd({ state, input, output, failure }: Node): CodeResult | undefined {
   if (input.delegates === true) return undefined

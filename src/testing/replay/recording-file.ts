@@ -104,7 +104,7 @@ function textOf(file: string): string {
 /** Refuses to read or overwrite a file that is not a recording. */
 function checkFirst(text: string, file: string): void {
   const first = parsed(text) as { readonly legate?: unknown; readonly version?: unknown } | undefined
-  if (first?.legate !== FORMAT) throw new DefinitionError('definition', `${file} is no recording of ours.`)
+  if (first?.legate !== FORMAT) throw new DefinitionError('definition', `${file} is not a recording of ours.`)
   if (first.version === VERSION) return
   const message = `${file} was written by another version of legate (${String(first.version)}). Record it again.`
   throw new DefinitionError('definition', message)
@@ -114,7 +114,7 @@ function readLine(text: string, { file, number }: { readonly file: string; reado
   try {
     const line: unknown = parseOwnJson(text)
     if (isRecord(line) && isLine(line)) return line as unknown as Line
-    throw new Error('it is none of the lines of a recording')
+    throw new Error('the line does not belong to a recording')
   } catch (error) {
     throw new DefinitionError('definition', `${file}, line ${number}: ${messageOf(error)}. Record it again.`)
   }

@@ -46,7 +46,7 @@ describe('a hook', () => {
     expect(seen).toEqual([])
   })
 
-  test('claude-code 2.1.223: an agent that asks for a mode that there is not is no agent', () => {
+  test('claude-code 2.1.223: an agent that asks for a mode that there is not is not an agent', () => {
     for (const wish of [
       { permissionMode: 'bypass' },
       { mode: 'auto' },

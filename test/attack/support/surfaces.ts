@@ -1,7 +1,7 @@
 import * as acp from '@agentclientprotocol/sdk'
 import type { Json, Principal, Runtime } from 'legate'
 import { handler } from 'legate/server'
-import { makeAgent } from '../../../src/server/protocols/acp/serving.ts'
+import { makeAgent } from '../../../src/server/protocols/acp/serve.ts'
 
 /** Who speaks with which agent of which process. */
 export interface SurfacePlace {

@@ -11,7 +11,7 @@ function ends(program: string): { readonly code: number | null; readonly out: st
   const file = JSON.stringify(path.join(folder, 'rows.db'))
   const source = `
     import { agent, createRuntime } from ${JSON.stringify(path.join(dist, 'index.js'))}
-    import { sqliteStore } from ${JSON.stringify(path.join(dist, 'store/sqlite/index.js'))}
+    import { sqliteStore } from ${JSON.stringify(path.join(dist, 'stores/sqlite/index.js'))}
     const model = { id: 'a/b', async *stream() { await new Promise(() => undefined) } }
     const first = createRuntime({ store: sqliteStore(${file}), engine: { graceMs: 0 } })
     const run = first.run(agent({ name: 'gone', instructions: '', model }), 'go')
@@ -37,7 +37,7 @@ test('a process that holds a handle of somebody else’s run, and waits for noth
 test.each([
   ['its events', 'for await (const event of await runtime.attach(id)) if (event.type === "run-end") break'],
   ['its result', 'await (await runtime.attach(id)).result'],
-])('one that waits for %s stays until it has them', (_name, waiting) => {
+])('a process that waits for %s of a run stays until the run has given them', (_name, waiting) => {
   const program = `setTimeout(() => runtime.cancel(id), 300).unref(); ${waiting}; console.log('heard')`
 
   expect(ends(program)).toEqual({ code: 0, out: 'heard\n' })

@@ -52,7 +52,7 @@ function isOfChild({ path }: RunEvent): boolean {
 const typesOf = (events: readonly RunEvent[]) => [...new Set(events.map(({ type }) => type))].sort()
 
 describe('what readers of a host see of its child', () => {
-  test('91: all of it, by default: typed, with the child’s name, run and session', async () => {
+  test('all of it, by default: typed, with the child’s name, run and session', async () => {
     const { childs, runtime, run } = await watch({})
     const [link] = localStore(runtime).linksOf(run.id)
 
@@ -67,14 +67,14 @@ describe('what readers of a host see of its child', () => {
     )
   })
 
-  test('91: and the host’s model sees none of it', async () => {
+  test('and the host’s model sees none of it', async () => {
     const { agent: host, model } = hostOf(expert(), {})
     await eventsOf(openRuntime().run(host, 'go'))
 
     expect(JSON.stringify(model.requests)).not.toMatch(/Let me see|Hm\. |delta|seen/)
   })
 
-  test('92: nothing when it is not forwarded; only that it was asked, and has ended', async () => {
+  test('nothing when it is not forwarded; only that it was asked, and has ended', async () => {
     const { childs, events } = await watch({ forwardEvents: false })
 
     expect(childs).toEqual([])
@@ -82,7 +82,7 @@ describe('what readers of a host see of its child', () => {
     expect(only(events, 'delegation-end')).toMatchObject([{ agent: 'expert', status: 'completed' }])
   })
 
-  test('92: it is all in the child’s own log', async () => {
+  test('it is all in the child’s own log', async () => {
     const { runtime, run, events } = await watch({ forwardEvents: false })
     const [link] = localStore(runtime).linksOf(run.id)
 
@@ -104,13 +104,13 @@ describe('what readers of a host see of its child', () => {
     ['an empty list', { forwardEvents: [] }, []],
     ['a type that does not come', { forwardEvents: ['retry'] }, []],
     ['off, whatever the types', { forwardEvents: false, streamOptions: { eventTypes: ['message'] } }, []],
-  ])('94: a filter selects: %s', async (_, settings, types) => {
+  ])('a filter selects: %s', async (_, settings, types) => {
     const { childs } = await watch(settings)
 
     expect(typesOf(childs)).toEqual(types)
   })
 
-  test('94: a filter hides what a person is asked too; approvals() lists it', async () => {
+  test('a filter hides what a person is asked too; approvals() lists it', async () => {
     const model = scriptedModel([{ calls: [{ name: 'look', input: {} }] }, 'seen'])
     const careful = agent({ name: 'careful', instructions: '', model, tools: { look }, grant: { ask: ['tool:look'] } })
     const { agent: host } = hostOf(careful, { forwardEvents: ['text-delta'] })
@@ -128,7 +128,7 @@ describe('what readers of a host see of its child', () => {
     expect((await run.result).text).toBe('done')
   })
 
-  test('94: a filter is the same for one who comes late, or goes on where another stopped', async () => {
+  test('a filter is the same for one who comes late, or goes on where another stopped', async () => {
     const { run, events } = await watch({ forwardEvents: ['tool-call', 'text-delta'] })
 
     const late = await eventsOf(run)
@@ -137,7 +137,7 @@ describe('what readers of a host see of its child', () => {
     expect(await eventsOf(run.events({ after: middle }))).toEqual(late.filter(({ seq }) => seq > middle))
   })
 
-  test('94: a filter is in the rows: a reader in another process, without the code, sees the same', async () => {
+  test('a filter is in the rows: a reader in another process, without the code, sees the same', async () => {
     const folder = tempFolder()
     const file = path.join(folder, 'rows.db')
     const { agent: host } = hostOf(expert(), { forwardEvents: ['tool-call'] })
@@ -150,7 +150,7 @@ describe('what readers of a host see of its child', () => {
     expect(typesOf(other.filter(isOfChild))).toEqual(['tool-call'])
   })
 
-  test('94: cumulative: each delta says all that was streamed so far, thoughts and words apart', async () => {
+  test('cumulative: each delta says all that was streamed so far, thoughts and words apart', async () => {
     const { childs, events } = await watch({ streamOptions: { incremental: false } })
     const { childs: plain } = await watch({})
 
@@ -165,7 +165,7 @@ describe('what readers of a host see of its child', () => {
     expect(typesOf(childs)).toEqual(typesOf(plain))
   })
 
-  test('94: cumulative starts over with a model that does', async () => {
+  test('cumulative starts over with a model that does', async () => {
     let calls = 0
     const failing = Object.assign(new Error('busy'), { statusCode: 503, retryAfterMs: 1 })
     const model = scriptedModel(() =>
@@ -183,7 +183,7 @@ describe('what readers of a host see of its child', () => {
     expect(said).toEqual(['one ', 'one two', 'reset', 'three ', 'three four'])
   })
 
-  test('95: for every filter the answer, its data and the outcome are the same', async () => {
+  test('for every filter the answer, its data and the outcome are the same', async () => {
     const all: Settings[] = [
       {},
       { forwardEvents: true },
@@ -205,7 +205,7 @@ describe('what readers of a host see of its child', () => {
     }
   })
 
-  test('93: an observer that throws, breaks off or is not there changes nothing, and no other observer', async () => {
+  test('an observer that throws, breaks off or is not there changes nothing, and no other observer', async () => {
     const { agent: host } = hostOf(expert(), { streamOptions: { incremental: false } })
     const run = openRuntime().run(host, 'go')
     const whole = eventsOf(run)
@@ -225,7 +225,7 @@ describe('what readers of a host see of its child', () => {
     expect((await whole).at(-1)?.type).toBe('run-end')
   })
 
-  test('96: two children at once are never mixed: each delta grows its own text, and names its own run', async () => {
+  test('two children at once are never mixed: each delta grows its own text, and names its own run', async () => {
     const [first, second] = [makeGate(), makeGate()]
     const gates = [first, second]
     const model = {
@@ -268,7 +268,7 @@ describe('what readers of a host see of its child', () => {
     expect(order.slice(0, 20)).not.toEqual(Array(20).fill(order[0]))
   })
 
-  test('96: nesting re-encodes nothing: the event of a grandchild is the same object for every reader, with its whole path', async () => {
+  test('nesting re-encodes nothing: the event of a grandchild is the same object for every reader, with its whole path', async () => {
     const { runtime, run } = await nested({}, {})
     const [child] = localStore(runtime).linksOf(run.id)
     const [grandchild] = localStore(runtime).linksOf(child?.id ?? '')
@@ -282,7 +282,7 @@ describe('what readers of a host see of its child', () => {
     expect(top?.filter(({ runId }) => runId === grandchild?.id)).toEqual(own)
   })
 
-  test('96: on the way up every host may leave out more, and none can add', async () => {
+  test('on the way up every host may leave out more, and none can add', async () => {
     const { events, childs } = await nested(
       { forwardEvents: ['tool-call', 'run-start'] },
       { forwardEvents: ['tool-call', 'message'] },
@@ -301,7 +301,7 @@ describe('what readers of a host see of its child', () => {
     expect(below.some(({ path }) => path.length === 3)).toBe(true)
   })
 
-  test('97: a start and an end for each child, whatever the filter, and the end before the host’s', async () => {
+  test('a start and an end for each child, whatever the filter, and the end before the host’s', async () => {
     const { events } = await nested({ forwardEvents: ['run-start', 'run-end'] }, {})
     const told = events
       .filter(({ type }) => /^(run|delegation)-(start|end)$/.test(type))

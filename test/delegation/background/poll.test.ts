@@ -21,7 +21,7 @@ import {
 } from './support.ts'
 
 describe('subagent_poll', () => {
-  test('an unknown id is missing, and that is no error', async () => {
+  test('an unknown id is missing, and that is not an error', async () => {
     const { gave } = await asked([{ child_conversation_id: 'nobody' }])
 
     expect(gave).toEqual([missing('nobody')])

@@ -254,7 +254,7 @@ describe('an agent infers', () => {
       ],
     }))
     never(() => {
-      // @ts-expect-error a function is no JSON
+      // @ts-expect-error a function is not JSON
       scriptedModel([{ calls: [{ name: 'x', input: { k: () => 1 } }] }])
     })
   })
@@ -290,7 +290,7 @@ describe('an agent infers', () => {
 
     expectTypeOf(host).toExtend<AnyAgent>()
     never(() => {
-      // @ts-expect-error a tool is no agent
+      // @ts-expect-error a tool is not an agent
       agent({ name: 'host', instructions: '', subagents: { x: tool({}) } })
       // @ts-expect-error no such briefing
       agent({ name: 'host', instructions: '', subagents: { x: { agent: plain, briefing: 'all' } } })
@@ -341,9 +341,9 @@ describe('peers 6/2: a model', () => {
       named('openai/gpt-5')
       createRuntime({ model: openai('gpt-5') })
       createRuntime({ model: 'fast' })
-      // @ts-expect-error a number is no model
+      // @ts-expect-error a number is not a model
       named(5)
-      // @ts-expect-error an object without a stream is no model
+      // @ts-expect-error an object without a stream is not a model
       named({ id: 'x' })
     })
     expectTypeOf(fromAiSdk).returns.toEqualTypeOf<Model>()

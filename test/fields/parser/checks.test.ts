@@ -150,6 +150,6 @@ test('without a schema every document is good, and every field', async () => {
   expect(await parser.result()).toEqual({ ok: true, value: { a: 1 }, notes: [] })
 })
 
-test('what is no schema is refused at once', () => {
+test('what is not a schema is refused at once', () => {
   expect(() => fieldParser({ schema: { a: z.string() } })).toThrow('the schema of a parser: this is a shape')
 })

@@ -1,5 +1,5 @@
 import { describe } from 'vitest'
-import { applyEdits, decodeText, linesOf } from '../../../src/core/files/edit.ts'
+import { applyEdits, decodeText, textLines } from '../../../src/core/files/edit.ts'
 import { describeReach, reachOf } from '../../../src/core/files/files.ts'
 import { isName, readPath } from '../../../src/core/files/path.ts'
 import { textForm } from '../../../src/core/tools/file-search.ts'
@@ -52,7 +52,7 @@ describe('texts of files', () => {
   const form = { startLine: 1, readLines: undefined, withLineNumbers: true, withHeader: true, mostBytes: 50_000 }
 
   testGrowth('a file', {
-    read: (text) => [linesOf(text), attempt(() => decodeText(Buffer.from(text), '/a'))],
+    read: (text) => [textLines(text), attempt(() => decodeText(Buffer.from(text), '/a'))],
     tokens: TEXT,
     most: MOST * 4,
   })

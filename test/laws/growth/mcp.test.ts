@@ -3,7 +3,7 @@ import { parseJson } from '../../../src/core/base/json.ts'
 import { Secrets } from '../../../src/core/base/secrets/secrets.ts'
 import { guardedSchema } from '../../../src/core/tools/mcp/guarded-schema.ts'
 import { MOST_MESSAGE_BYTES, MOST_MESSAGE_DEPTH } from '../../../src/core/tools/mcp/options.ts'
-import { listTools, readTools, toolNames } from '../../../src/core/tools/mcp/read-tools.ts'
+import { listTools, readServerTools, toolNames } from '../../../src/core/tools/mcp/read-tools.ts'
 import { shownBlocks, shownLine } from '../../../src/core/tools/mcp/server.ts'
 import { plainReason } from '../../../src/core/tools/mcp/session.ts'
 import { LineReader } from '../../../src/core/tools/mcp/stdio-transport.ts'
@@ -75,7 +75,7 @@ describe('a listing of a server', () => {
   })
   testGrowth('tools', {
     read: (text) =>
-      readTools(
+      readServerTools(
         inChunks(text, 20).map((name, at) => ({ ...tool, name: `${name}${at % 700}` })),
         options,
       ),
@@ -83,7 +83,7 @@ describe('a listing of a server', () => {
     most: 500_000,
   })
   testGrowth('the description of a tool', {
-    read: (text) => readTools([{ ...tool, name: 'a', description: text, title: text }], options),
+    read: (text) => readServerTools([{ ...tool, name: 'a', description: text, title: text }], options),
     tokens: WORDS,
     most: MOST_MESSAGE_BYTES / 4,
   })

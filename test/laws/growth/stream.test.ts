@@ -55,7 +55,7 @@ describe('what a server sends', () => {
   const ask = async (text: string, contentType: string) => {
     body = text
     type = contentType
-    const transport = await httpTransport({ request: hostRequest(address()), headers: {} }, () => undefined)
+    const transport = await httpTransport(hostRequest(address()), {}, () => undefined)
     await transport.start()
     const answered = new Promise((resolve) => {
       transport.onmessage = resolve

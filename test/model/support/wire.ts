@@ -11,7 +11,7 @@ export type Fault =
   | { readonly dropAfter: number }
   /** The answer ends properly after so many events, as behind a proxy that gave up. */
   | { readonly endAfter: number }
-  /** One event is no JSON. */
+  /** One event is not JSON. */
   | { readonly garbleAt: number }
   /** An event of the provider's own after so many others. */
   | { readonly insertAt: number; readonly event: string }

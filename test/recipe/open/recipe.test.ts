@@ -199,7 +199,7 @@ describe('a response schema is asked for by a tool', () => {
     expect(beside.outcome).toMatchObject({ status: 'completed', output: { count: 2 }, modelCalls: 1 })
   })
 
-  test('a schema that is no object is asked for in one', async () => {
+  test('a schema that is not an object is asked for in one', async () => {
     const list = recipe('prompt: List.\nresponse: { json_schema: { type: array, items: { type: string } } }\n')
     const { outcome } = await runRecipe(list, () => final({ output: ['a', 'b'] }))
 

@@ -19,7 +19,7 @@ const task = (id: string, more: Partial<ScheduledTask> = {}): ScheduledTask => (
 const passing = () => ({ error: Object.assign(new Error('busy'), { isRetryable: false }) })
 
 describe('tasks with dependencies, priorities, tries and limits', () => {
-  test('76: twelve tasks, five at a time, the urgent first; all of them run', async () => {
+  test('twelve tasks, five at a time, the urgent first; all of them run', async () => {
     let now = 0
     let most = 0
     const order: string[] = []
@@ -38,7 +38,7 @@ describe('tasks with dependencies, priorities, tries and limits', () => {
     expect(results.map(({ id }) => id)).toEqual(tasks.map(({ id }) => id))
   })
 
-  test('77: what depends on another comes after it, and may use what it gave; others run beside', async () => {
+  test('what depends on another comes after it, and may use what it gave; others run beside', async () => {
     const order: string[] = []
     const tasks = [
       task('c', { dependencies: ['b'], prompt: (results) => `c after ${results.get('b')?.text}` }),
@@ -65,7 +65,7 @@ describe('tasks with dependencies, priorities, tries and limits', () => {
     [[task('a', { dependencies: ['z'] })], 'the task "a" depends on "z", which there is not'],
     [[task('a'), task('a')], 'two tasks have the id "a"'],
     [[task('')], 'an id that is not empty'],
-  ])('77: %j is refused before anything runs', async (tasks, message) => {
+  ])('%j is refused before anything runs', async (tasks, message) => {
     await using runtime = createRuntime()
     expect(() => scheduleTasks(runtime, tasks, { agent: workerOf(() => 'x') })).toThrow(message)
   })
@@ -99,7 +99,7 @@ describe('tasks with dependencies, priorities, tries and limits', () => {
     expect((await schedule.result).counts.total).toBe(1_000)
   })
 
-  test('78: what depends on a failure is skipped with the reason; the numbers add up', async () => {
+  test('what depends on a failure is skipped with the reason; the numbers add up', async () => {
     const tasks = [task('a'), task('b', { dependencies: ['a'] }), task('c', { dependencies: ['b'] }), task('d')]
     const { success, counts, results, summary } = await run(
       tasks,
@@ -119,7 +119,7 @@ describe('tasks with dependencies, priorities, tries and limits', () => {
     expect(summary).toMatch(/1 of 4 tasks completed, 1 failed, 0 cancelled, 2 skipped; 0 tokens, [\d.]+ s\.$/)
   })
 
-  test('79: a task that passes at the third try, and one that never does', async () => {
+  test('a task that passes at the third try, and one that never does', async () => {
     let tries = 0
     const flaky = await run([task('a')], () => (++tries < 3 ? passing() : 'at last'))
     expect(flaky.results[0]).toMatchObject({ status: 'completed', retries: 2, text: 'at last' })
@@ -132,7 +132,7 @@ describe('tasks with dependencies, priorities, tries and limits', () => {
     expect(never.results[0]).toMatchObject({ status: 'failed', retries: 2 })
   })
 
-  test('81: a task that takes too long is stopped; the others are not', async () => {
+  test('a task that takes too long is stopped; the others are not', async () => {
     const tasks = [task('slow', { timeoutMs: 30 }), task('quick')]
     const { results } = await run(
       tasks,
@@ -144,7 +144,7 @@ describe('tasks with dependencies, priorities, tries and limits', () => {
     expect(results[1]).toMatchObject({ status: 'completed' })
   })
 
-  test('81: a cancel stops what runs and skips the rest; progress only grows', async () => {
+  test('a cancel stops what runs and skips the rest; progress only grows', async () => {
     await using runtime = createRuntime()
     const tasks = ['a', 'b', 'c'].map((id) => task(id))
     const schedule = scheduleTasks(runtime, tasks, {
@@ -178,7 +178,7 @@ describe('tasks with dependencies, priorities, tries and limits', () => {
     expect(counts).toMatchObject({ failed: 1, skipped: 1 })
   })
 
-  test('82: the summary keeps to its room, shared evenly; usage is summed', async () => {
+  test('the summary keeps to its room, shared evenly; usage is summed', async () => {
     const usage = { inputTokens: 10, outputTokens: 5 }
     const { summary, usage: all } = await run([task('a'), task('b')], () => ({ text: 'word '.repeat(2_000), usage }), {
       summaryMaxTokens: 200,
@@ -191,7 +191,7 @@ describe('tasks with dependencies, priorities, tries and limits', () => {
     expect(all).toMatchObject({ inputTokens: 20, outputTokens: 10 })
   })
 
-  test('83: tools that a task is allowed or denied are enforced', async () => {
+  test('tools that a task is allowed or denied are enforced', async () => {
     const named = (text: string) => tool({ description: text, input: { type: 'object' }, execute: () => text })
     const model = scriptedModel((request) => lastResult(request) ?? { calls: [{ name: 'write', input: {} }] })
     const worker = agent({ name: 'w', instructions: '', model, tools: { read: named('r'), write: named('written') } })

@@ -108,7 +108,7 @@ test.each([
   ['{', 400, -32700],
   ['"text"', 200, -32600],
   ['[]', 200, -32600],
-])('a message that is no request of JSON-RPC has its code: %s', async (body, status, code) => {
+])('a message that is not a request of JSON-RPC has its code: %s', async (body, status, code) => {
   const headers = { ...V1, authorization: `Bearer ${token}`, 'content-type': 'application/json' }
   const answer = await fetch(`${setting.server.url}/a2a/greeter`, { method: 'POST', headers, body })
   expect([answer.status, await answer.json()]).toMatchObject([status, { jsonrpc: '2.0', id: null, error: { code } }])

@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net'
 import { createRuntime } from 'legate'
 import { a2aAgent } from 'legate/a2a'
 import { expect, onTestFinished, test } from 'vitest'
-import { checkCard } from '../../../src/server/protocols/a2a/remote/card-check.ts'
+import { checkCard } from '../../../src/server/protocols/a2a/remote/card.ts'
 
 type Reply = (method: string, response: ServerResponse) => unknown
 
@@ -113,14 +113,18 @@ test('what a stream says of another task is left out', async () => {
 const status = { state: 'TASK_STATE_COMPLETED' }
 test.each([
   ['another task', { ...WORKING, id: 'task-2', status }, 'answered with another task than it was asked for'],
-  ['no task', 'done', 'sent a task that is no object'],
+  ['no task', 'done', 'sent a task that is not an object'],
   ['no id', { status }, 'sent a task without an id'],
   ['no state', { ...WORKING, status: null }, 'sent a task without a state'],
   ['parts that are no list', { ...WORKING, status, artifacts: [{ parts: 'x' }] }, 'sent parts that are no list'],
-  ['a part that is null', { ...WORKING, status, artifacts: [{ parts: [null] }] }, 'sent a part that is no object'],
-  ['a text that is a number', { ...WORKING, status, artifacts: [{ parts: [{ text: 1 }] }] }, '"text" is no text'],
+  ['a part that is null', { ...WORKING, status, artifacts: [{ parts: [null] }] }, 'sent a part that is not an object'],
+  ['a text that is a number', { ...WORKING, status, artifacts: [{ parts: [{ text: 1 }] }] }, '"text" is not a text'],
   ['no artifacts', { ...WORKING, status, artifacts: 7 }, 'sent artifacts that are no list'],
-  ['a message that is a text', { ...WORKING, status: { ...status, message: 'x' } }, 'sent a message that is no object'],
+  [
+    'a message that is a text',
+    { ...WORKING, status: { ...status, message: 'x' } },
+    'sent a message that is not an object',
+  ],
 ])('a remote agent that answers with %s fails the run in words of ours', async (_, task, words) => {
   const { url } = await remoteWith(
     (_method, response) => response.end(),
@@ -135,7 +139,7 @@ test('a part in a stream that is malformed fails the run, and is not asked for a
   const { url, methods } = await remoteWith((_, response) => {
     begin(response)({ artifactUpdate: { ...PLACE, artifact: { artifactId: 'a', parts: [7] } } })
   })
-  expect((await outcomeOf(url, 5_000)).error?.message).toContain('sent a part that is no object')
+  expect((await outcomeOf(url, 5_000)).error?.message).toContain('sent a part that is not an object')
   expect(methods.filter((method) => method === 'SubscribeToTask')).toHaveLength(1)
 })
 

@@ -182,8 +182,8 @@ describe('one file', () => {
   test('that is none of ours is neither read nor written over; a damaged one is told with its line', async () => {
     const file = recordingFile()
     writeFileSync(file, '{"name":"my-package"}\n')
-    expect(() => recorded(file)).toThrow('is no recording of ours')
-    expect(() => replay(file)).toThrow('is no recording of ours')
+    expect(() => recorded(file)).toThrow('is not a recording of ours')
+    expect(() => replay(file)).toThrow('is not a recording of ours')
     expect(readFileSync(file, 'utf8')).toBe('{"name":"my-package"}\n')
     expect(() => replay(`${file}.none`)).toThrow(/There is no recording .*record\(runtime, file\)/)
     writeFileSync(file, '{"legate":"recording","version":9}\n')
@@ -191,7 +191,7 @@ describe('one file', () => {
     writeFileSync(file, '{"legate":"recording","version":1}\n{"at":\n{"at":"a.1"}\n')
     expect(() => replay(file)).toThrow(/line 2: /)
     writeFileSync(file, '')
-    expect(() => replay(file)).toThrow('is no recording of ours')
+    expect(() => replay(file)).toThrow('is not a recording of ours')
   })
 
   test('whose end is torn is played as far as it goes', async () => {

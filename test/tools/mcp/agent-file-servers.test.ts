@@ -128,7 +128,7 @@ describe('a tool that an agent file excludes is not offered, and a call of it is
     ],
     [
       'default_tools_approval_mode: deny',
-      '`mcpServers.srv.default_tools_approval_mode`: the mode of approval is none of auto, prompt, approve; it is taken as forbidden',
+      '`mcpServers.srv.default_tools_approval_mode`: the mode of approval is not one of auto, prompt, approve; it is taken as forbidden',
     ],
   ])('a server with `%s` is told', async (more, message) => {
     const { notices } = await validateDefinition(fileWith('.claude/agents/a.md', claude(more)))

@@ -89,9 +89,9 @@ describe('I10: a hostile server over HTTP', () => {
   })
 
   test.each([
-    ['null', '"result":null', /the server gave a result that is no object/],
-    ['a number', '"result":7', /the server gave a result that is no object/],
-    ['a list', '"result":[1]', /the server gave a result that is no object/],
+    ['null', '"result":null', /the server gave a result that is not an object/],
+    ['a number', '"result":7', /the server gave a result that is not an object/],
+    ['a list', '"result":[1]', /the server gave a result that is not an object/],
     ['too deep', `"result":{"a":${DEEP}}`, /nested more than 1000 levels deep/],
     [
       'an error that is too deep',

@@ -100,7 +100,7 @@ async function hostileRun(runtime: Runtime, texts: readonly string[]): Promise<H
 test('100 script strings as owners, titles, arguments, results and answers run nothing, and no policy had to help', async () => {
   expect(STRINGS).toHaveLength(100)
   for (const name of WAYS.slice(0, 8))
-    expect(() => agent({ name, instructions: 'x' })).toThrow('is no name for an agent')
+    expect(() => agent({ name, instructions: 'x' })).toThrow('is not a name for an agent')
   const place = new Place()
   const runtime = createRuntime({ store: sqliteStore(place.store) })
   for (const text of STRINGS) await hostileRun(runtime, [text])

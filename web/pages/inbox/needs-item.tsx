@@ -158,7 +158,7 @@ function ItemWords({ item, title }: Pick<NeedsItemProps, 'item' | 'title'>): Rea
     default:
       return (
         <>
-          {who}: {what} does not go on by itself
+          {who}: {what} is stuck
         </>
       )
   }

@@ -116,7 +116,7 @@ function OrderMenu({ order, onOrder }: { readonly order: Order; readonly onOrder
           {
             icon: 'retry',
             label: ORDERS.restart,
-            hint: 'What is going on stops, with all that it started',
+            hint: 'Stops the current run and its subagents',
             onSelect: () => onOrder('restart'),
           },
         ]}

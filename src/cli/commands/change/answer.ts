@@ -4,7 +4,7 @@ import type { ApprovalWord, Json } from '../../../index.ts'
 import { type Call, CliError, EXIT, isSet, textOption } from '../../command/command.ts'
 import { legate } from '../../command/next-command.ts'
 import type { Desk, DeskRows } from '../../desk/desk.ts'
-import { findIds, findNodes, findRun, onlyMatch, shortId } from '../../store/find-run.ts'
+import { findNodes, findRun, findRunIds, onlyMatch, shownId } from '../../store/find-run.ts'
 import { withDesk } from '../../store/open-desk.ts'
 import { write } from '../../terminal/output.ts'
 import { openStateOf } from '../../watch/activity.ts'
@@ -13,7 +13,7 @@ import {
   describeCall,
   describeWholeCall,
   isOutside,
-  questionOf,
+  questionOnOneLine,
   replyCommand,
   showCommand,
 } from '../../watch/request-text.ts'
@@ -82,16 +82,16 @@ async function onlyAsked(desk: Desk, ending: string): Promise<Node> {
   await refuseNode(desk.store, ending, 'approval')
   const turn = await findRun(desk.store, ending)
   const asked = turn.state === 'ended' ? [] : (await openStateOf(desk, turn)).asked
-  if (asked.length === 0) throw new CliError(`Nothing in the run ${shortId(turn.id)} waits for a person.`, EXIT.usage)
+  if (asked.length === 0) throw new CliError(`Nothing in the run ${shownId(turn.id)} waits for a person.`, EXIT.usage)
   return onlyMatch(asked, ending, lineOf)
 }
 
 /** Refuses the id of a node that does not wait for this, and names the command that answers it if it waits. */
 async function refuseNode(store: DeskRows, ending: string, needed: 'approval' | 'answer'): Promise<void> {
-  const found = await findIds(store, ending)
+  const found = await findRunIds(store, ending)
   const [node] = found.every(({ type }) => type === 'node') ? await findNodes(store, ending) : []
   if (node === undefined) return
-  const id = shortId(node.id)
+  const id = shownId(node.id)
   const command = isAsking(node) ? showCommand(node.id) : isQuestion(node) ? replyCommand(node) : undefined
   const what = isAsking(node) ? 'waits for an approval' : 'is a question'
   const text = command === undefined ? `${id} waits for no ${needed}.` : `${id} ${what}: ${command}`
@@ -103,7 +103,7 @@ function isQuestion({ state, wait }: Node): boolean {
 }
 
 function lineOf(node: Node): string {
-  return `${shortId(node.id)}  ${describeCall(node)}`
+  return `${shownId(node.id)}  ${describeCall(node)}`
 }
 
 /** Answers a question that an agent asked a person. */
@@ -114,10 +114,10 @@ export function reply(call: Call): Promise<number> {
   return withDesk(call, 'write', async (desk) => {
     const node = (await namedQuestion(desk, ending)) ?? (await onlyQuestion(desk, ending))
     const isNeeded = isOutside(node)
-    const seen = typedSeen(call, node, { isNeeded, lines: () => [questionOf(node), replyCommand(node)] })
+    const seen = typedSeen(call, node, { isNeeded, lines: () => [questionOnOneLine(node), replyCommand(node)] })
     const by = call.env['USER'] ?? 'user'
     await desk.answer(node.id, isNeeded ? { result: resultOf(text), by, ...seen } : { text, by, ...seen })
-    await write(`Answered: ${questionOf(node)}\n`)
+    await write(`Answered: ${questionOnOneLine(node)}\n`)
     return EXIT.completed
   })
 }
@@ -132,7 +132,7 @@ async function namedQuestion({ store }: Desk, ending: string): Promise<Node | un
   const nodes = await findNodes(store, ending)
   const waiting = nodes.filter(isQuestion)
   // `answer` refuses one that was answered already, and says who answered it.
-  const asking = waiting.length > 0 ? waiting : nodes.filter((node) => questionOf(node) !== '')
+  const asking = waiting.length > 0 ? waiting : nodes.filter((node) => questionOnOneLine(node) !== '')
   return asking.length === 0 ? undefined : onlyMatch(asking, ending, questionLine)
 }
 
@@ -141,10 +141,10 @@ async function onlyQuestion(desk: Desk, ending: string): Promise<Node> {
   await refuseNode(desk.store, ending, 'answer')
   const turn = await findRun(desk.store, ending)
   const asking = turn.state === 'ended' ? [] : (await openStateOf(desk, turn)).questions
-  if (asking.length === 0) throw new CliError(`Nothing in the run ${shortId(turn.id)} waits for an answer.`, EXIT.usage)
+  if (asking.length === 0) throw new CliError(`Nothing in the run ${shownId(turn.id)} waits for an answer.`, EXIT.usage)
   return onlyMatch(asking, ending, questionLine)
 }
 
 function questionLine(node: Node): string {
-  return `${shortId(node.id)}  ${questionOf(node)}`
+  return `${shownId(node.id)}  ${questionOnOneLine(node)}`
 }

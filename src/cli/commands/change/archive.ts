@@ -5,8 +5,8 @@ import { type Call, CliError, EXIT, isSet, textOption } from '../../command/comm
 import { legate } from '../../command/next-command.ts'
 import type { Desk } from '../../desk/desk.ts'
 import { loadOffered } from '../../serve/offered-agents.ts'
-import { findIds, onlyMatch, refuseDeleted, removalText, shortId } from '../../store/find-run.ts'
-import { serverOf, withDesk } from '../../store/open-desk.ts'
+import { findRunIds, onlyMatch, refuseDeleted, removalText, shownId } from '../../store/find-run.ts'
+import { serverNamed, withDesk } from '../../store/open-desk.ts'
 import { withRuntime } from '../../store/open-store.ts'
 import { plural } from '../../terminal/amounts.ts'
 import { askLine, canAsk } from '../../terminal/ask-line.ts'
@@ -41,12 +41,12 @@ async function forgetOwner(call: Call, owner: string): Promise<number> {
     await write(isSet(call, 'json') ? jsonLine(gone) : told)
     return EXIT.completed
   }
-  if (serverOf(call) === undefined) return withRuntime(call, 'write', act, await placesOf(call))
+  if (serverNamed(call) === undefined) return withRuntime(call, 'write', act, await placesOf(call))
   if (textOption(call, 'module') === undefined) return withDesk(call, 'write', act)
   throw new CliError('--module is for a store of this machine: the server knows its agents.', EXIT.usage)
 }
 
-/** What tells a runtime where things of owners are: the files of this folder, the usual memory, and what a module has. */
+/** The options that tell a runtime where owners keep things: the files of this folder, the usual memory, and the options of a module. */
 async function placesOf(call: Call): Promise<Pick<RuntimeOptions, 'agents' | 'files'>> {
   const { agents, files } = await loadOffered({ ...call, words: [] })
   const usual = agent({ name: 'the usual memory', instructions: '', tools: memoryTools() })
@@ -63,7 +63,7 @@ async function confirm(owner: string): Promise<void> {
 
 function forgetTree(call: Call, ending: string): Promise<number> {
   return withDesk(call, 'write', async (desk) => {
-    const found = (await findIds(desk.store, ending)).filter(({ type }) => type !== 'node')
+    const found = (await findRunIds(desk.store, ending)).filter(({ type }) => type !== 'node')
     if (found.length === 0) await refuseDeleted(desk.store, ending)
     // The rows that lead to a tree may be missing; the full id still names it.
     const isWhole = found.length === 0 && ending.length === WHOLE_ID
@@ -116,7 +116,7 @@ function asText(stones: readonly Tombstone[], dryRun: boolean): string {
 function lineOf(stone: Tombstone): string {
   const { rootId, agent, reason, conversations } = stone
   const last = conversations.find(({ id }) => id === rootId)?.runs.at(-1) ?? rootId
-  return `${shortId(last)} ${oneLine(agent)}, ${plural(runsOf(stone).length, 'run')} (${removalText(reason)})`
+  return `${shownId(last)} ${oneLine(agent)}, ${plural(runsOf(stone).length, 'run')} (${removalText(reason)})`
 }
 
 function runsOf({ conversations }: Tombstone): string[] {

@@ -2,7 +2,7 @@ import type { CopyReport } from '../../../doors/rows.ts'
 import { createRuntime } from '../../../index.ts'
 import { type Call, CliError, EXIT, isSet, textOption } from '../../command/command.ts'
 import { setNextStore, withPlaces } from '../../command/next-command.ts'
-import { makePlace, openPlace, placeOf, shownPlace } from '../../store/open-store.ts'
+import { makePlace, openPlace, shownPlace, wholePlace } from '../../store/open-store.ts'
 import { plural } from '../../terminal/amounts.ts'
 import { cleanText } from '../../terminal/clean.ts'
 import { jsonLine, note, write } from '../../terminal/output.ts'
@@ -10,7 +10,7 @@ import { jsonLine, note, write } from '../../terminal/output.ts'
 /** Copies all trees of one store into another one, and tells what was there already. Exits with 1 where a tree was refused. */
 export async function copy(call: Call): Promise<number> {
   const [from, to] = [named(call, 'from'), named(call, 'to')]
-  const [source, target] = [placeOf(from), placeOf(to)]
+  const [source, target] = [wholePlace(from), wholePlace(to)]
   setNextStore(to)
   if (source === target) throw new CliError('--from and --to name the same store: give two.', EXIT.usage)
   const store = openPlace(source, 'read')

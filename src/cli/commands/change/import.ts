@@ -5,8 +5,8 @@ import { isPostgresUrl } from '../../../stores/postgres/index.ts'
 import { type Call, CliError, EXIT, isSet } from '../../command/command.ts'
 import { legate } from '../../command/next-command.ts'
 import type { Desk } from '../../desk/desk.ts'
-import { shortId } from '../../store/find-run.ts'
-import { serverOf, withDesk } from '../../store/open-desk.ts'
+import { shownId } from '../../store/find-run.ts'
+import { serverNamed, withDesk } from '../../store/open-desk.ts'
 import { storePath } from '../../store/open-store.ts'
 import { plural } from '../../terminal/amounts.ts'
 import { oneLine } from '../../terminal/clean.ts'
@@ -15,7 +15,7 @@ import { jsonLine, write } from '../../terminal/output.ts'
 /** Imports a tree from a file or from stdin; creates the store if there is none. Its open runs wait until somebody resumes them. */
 export async function importRun(call: Call): Promise<number> {
   const [file = '-'] = call.words
-  const store = serverOf(call) === undefined ? storePath(call) : undefined
+  const store = serverNamed(call) === undefined ? storePath(call) : undefined
   const isNew = store !== undefined && !isPostgresUrl(store) && !existsSync(store)
   const goOn = isSet(call, 'go-on')
   let isImported = false
@@ -25,7 +25,7 @@ export async function importRun(call: Call): Promise<number> {
       const rootId = await desk.import(noting(linesOf(file), found), { goOn })
       isImported = true
       const [turn] = await look(desk.store, rootId, (tree) => tree.turnsOf(rootId, { limit: 1 }))
-      const id = shortId(turn?.id ?? rootId)
+      const id = shownId(turn?.id ?? rootId)
       const open = await openRuns(desk, rootId, found)
       const told = `Imported: ${id}. ${legate(`show ${id}`)}\n${openLines(open, goOn)}`
       await write(isSet(call, 'json') ? jsonLine({ rootId, runId: turn?.id ?? null, open, goOn }) : told)
@@ -68,7 +68,7 @@ async function openRuns({ store }: Desk, rootId: Id, found: OpenRuns): Promise<r
   )
 }
 
-/** What the definition says that a row holds. The tree is somebody else's word: it may say anything. */
+/** The name and the text of the definition in a row. The tree comes from somebody else, so the row may hold anything. */
 function rightsOf({ agent: { inline } }: Conversation): Pick<OpenRun, 'may' | 'starts'> {
   const grant = Object(Reflect.get(Object(inline), 'grant'))
   const extensions: unknown = Reflect.get(Object(inline), 'extensions')
@@ -91,10 +91,10 @@ function openLines(open: readonly OpenRun[], goOn: boolean): string {
   const lines = open.map((run) => {
     const may = run.may.length === 0 ? '' : `; it may use ${oneLine(run.may.join(', '))}`
     const starts = run.starts.length === 0 ? '' : `; it starts ${oneLine(run.starts.join(' and '))}`
-    return `  ${oneLine(run.agent)} ${shortId(run.runId)} ${how}${may}${starts}\n`
+    return `  ${oneLine(run.agent)} ${shownId(run.runId)} ${how}${may}${starts}\n`
   })
   const [first] = open
-  const next = goOn || first === undefined ? '' : `To let one go on: ${legate(`resume ${shortId(first.runId)}`)}\n`
+  const next = goOn || first === undefined ? '' : `To let one go on: ${legate(`resume ${shownId(first.runId)}`)}\n`
   return `${plural(open.length, 'run')} of it ${open.length === 1 ? 'was' : 'were'} open:\n${lines.join('')}${next}`
 }
 

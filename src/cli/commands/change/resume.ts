@@ -5,17 +5,17 @@ import { diskFiles } from '../../../doors/tools.ts'
 import { createRuntime, type Id, type Store } from '../../../index.ts'
 import { type Call, CliError, EXIT, isSet, textOption } from '../../command/command.ts'
 import { legate } from '../../command/next-command.ts'
-import { modelFor } from '../../definition/input.ts'
+import { modelOfCommand } from '../../definition/input.ts'
 import { loadModule, type WorkerOptions } from '../../definition/module-agent.ts'
 import type { Desk } from '../../desk/desk.ts'
-import { findRun, shortId } from '../../store/find-run.ts'
+import { findRun, shownId } from '../../store/find-run.ts'
 import { withDesk } from '../../store/open-desk.ts'
 import { openStore, storeOf } from '../../store/open-store.ts'
 import { plural } from '../../terminal/amounts.ts'
 import { oneLine } from '../../terminal/clean.ts'
 import { continueWithoutReader, note, write } from '../../terminal/output.ts'
 import { viewFor } from '../../watch/view.ts'
-import { codeOf, folderOf, modelNameOf } from '../../watch/words.ts'
+import { folderOf, modelNameOf, neededCode } from '../../watch/words.ts'
 import { FollowedRuns, ignoreChildEnd } from '../../worker/followed-runs.ts'
 import { respondersFor } from '../../worker/inline-ask.ts'
 import { scopedStore } from '../../worker/scoped-store.ts'
@@ -90,7 +90,7 @@ async function treeOfRun(store: Store, { id, rootId }: Turn): Promise<FolderRuns
   const folder = folderOf(root) ?? process.cwd()
   if (!needsNoCode(root)) return { trees: new Set(), folder }
   if (existsSync(folder)) return { trees: new Set([rootId]), folder }
-  throw new CliError(`The run ${shortId(id)} works in ${folder}, which no longer exists. Create it and try again.`)
+  throw new CliError(`The run ${shownId(id)} works in ${folder}, which no longer exists. Create it and try again.`)
 }
 
 /** Checks model keys first, so that a run that has come far does not fail because this terminal lacks a key. */
@@ -100,11 +100,11 @@ async function checkModels(store: Store, trees: ReadonlySet<Id>): Promise<void> 
     const name = modelNameOf(await rootRow(store, rootId))
     if (name !== undefined) names.add(name)
   }
-  for (const name of names) await modelFor(undefined, name)
+  for (const name of names) await modelOfCommand(undefined, name)
 }
 
 function needsNoCode(root: Conversation | undefined): boolean {
-  return codeOf(root) === ''
+  return neededCode(root) === ''
 }
 
 async function rootRow(store: Store, rootId: Id): Promise<Conversation | undefined> {
@@ -230,7 +230,7 @@ export function cancel(call: Call): Promise<number> {
       row: tree.conversation(turn.conversationId),
       open: openRuns(tree, turn),
     }))
-    const name = `${oneLine(row?.agent.name ?? '?')} ${shortId(turn.id)}`
+    const name = `${oneLine(row?.agent.name ?? '?')} ${shownId(turn.id)}`
     if (turn.outcome !== null) {
       await write(`${name} has already ended: ${oneLine(turn.outcome.status)}.\n`)
       return EXIT.completed
@@ -241,11 +241,11 @@ export function cancel(call: Call): Promise<number> {
       const { status } = ended?.outcome ?? { status: 'cancelled' }
       const others = open > 1 ? `, and ${plural(open - 1, 'subagent')} with it` : ''
       await write(
-        `${name} has stopped: ${oneLine(status)}${others}. Its results are kept: ${legate(`show ${shortId(turn.id)}`)}\n`,
+        `${name} has stopped: ${oneLine(status)}${others}. Its results are kept: ${legate(`show ${shownId(turn.id)}`)}\n`,
       )
       return EXIT.completed
     }
-    note(`legate: ${name} has not stopped after ${seconds} s. See ${legate(`tree ${shortId(turn.id)}`)}.`)
+    note(`legate: ${name} has not stopped after ${seconds} s. See ${legate(`tree ${shownId(turn.id)}`)}.`)
     return EXIT.other
   })
 }

@@ -1,10 +1,10 @@
 import { type Node, seenOf } from '../../../doors/rows.ts'
 import { type Call, CliError, EXIT, textOption } from '../../command/command.ts'
 import { legate } from '../../command/next-command.ts'
-import { columnsOf } from '../../terminal/clean.ts'
+import { terminalWidth } from '../../terminal/clean.ts'
 import { wrapSigned } from '../../terminal/width.ts'
 
-/** What a person is shown who has not seen the request, or another one. */
+/** The message for a person who has not seen the request, or has seen another one. */
 export interface Shown {
   /** True: the answer counts only for what the person has seen. */
   readonly isNeeded: boolean
@@ -27,7 +27,7 @@ export function typedSeen(call: Call, node: Node, { isNeeded, lines }: Shown): {
   if (isRight) return seen === undefined ? {} : { seen }
   const why = seen === undefined ? 'the request must be seen first' : 'this is not the request you saw'
   const [asked = '', ...commands] = lines()
-  const { lines: fitted } = wrapSigned(asked, columnsOf(process.stderr) - INDENT.length - 1)
+  const { lines: fitted } = wrapSigned(asked, terminalWidth(process.stderr) - INDENT.length - 1)
   const shown = [...fitted, ...commands].map((line) => `${INDENT}${line}`)
   const message = [`Nothing was answered: ${why}. The current request:`, ...shown].join('\n')
   throw new CliError(message, EXIT.usage, { namesHelp: false })

@@ -4,7 +4,7 @@ import type { SettleWord } from '../../../index.ts'
 import { type Call, CliError, EXIT, isSet, textOption } from '../../command/command.ts'
 import { legate } from '../../command/next-command.ts'
 import type { Desk, DeskRows } from '../../desk/desk.ts'
-import { findNodes, findRun, onlyMatch, shortId } from '../../store/find-run.ts'
+import { findNodes, findRun, onlyMatch, shownId } from '../../store/find-run.ts'
 import { withDesk } from '../../store/open-desk.ts'
 import { exactLine } from '../../terminal/clean.ts'
 import { jsonLine, write } from '../../terminal/output.ts'
@@ -68,30 +68,28 @@ async function onlyUnsettled(store: DeskRows, ending: string): Promise<Node> {
   const turn = await findRun(store, ending)
   const nodes = await look(store, turn.rootId, (tree) => turn.account.uncertain.flatMap((id) => tree.node(id) ?? []))
   if (nodes.length > 0) return onlyMatch(nodes, ending, lineOf)
-  const id = shortId(turn.id)
+  const id = shownId(turn.id)
   throw new CliError(`No call of the run ${id} is uncertain. ${legate('inbox')} lists those that are.`, EXIT.usage)
 }
 
 function notUncertain({ id, state }: Node): CliError {
-  const open = `If its process is gone, continue its run first: ${legate(`why ${shortId(id)}`)} says how.`
+  const open = `If its process is gone, continue its run first: ${legate(`why ${shownId(id)}`)} says how.`
   const how = state === 'running' ? ` ${open}` : ` ${legate('inbox')} lists the calls that are uncertain.`
-  return new CliError(`${shortId(id)} is ${state}, not uncertain.${how}`, EXIT.usage, { namesHelp: false })
+  return new CliError(`${shownId(id)} is ${state}, not uncertain.${how}`, EXIT.usage, { namesHelp: false })
 }
 
-interface SettledWords {
-  readonly node: Node
-  readonly settled: SettledCall
-  readonly by: string
-}
-
-async function wordsFor(call: Call, desk: Desk, { node, settled, by }: SettledWords): Promise<string> {
+async function wordsFor(
+  call: Call,
+  desk: Desk,
+  { node, settled, by }: { readonly node: Node; readonly settled: SettledCall; readonly by: string },
+): Promise<string> {
   const head = `${describeWholeCall(node)} ${SAID[settled.how]}, says ${exactLine(by)}.`
   const { runId, how, obstacle } = settled
   if (runId === null) return `${head}${how === 'left' ? '' : ` ${WHY_NOT[obstacle ?? ''] ?? STOPPED}`}\n`
-  const where = runId === node.turnId ? 'Its run goes on' : `It goes on as ${shortId(runId)}`
+  const where = runId === node.turnId ? 'Its run goes on' : `It goes on as ${shownId(runId)}`
   const what = how === 'happened' ? 'with the result' : 'and calls it again'
   const turn = await lookWith(desk.store, runId, (tree) => tree.turn(runId))
-  if (turn?.state === 'ended') return `${head} ${where} ${what}, and has ended: ${legate(`show ${shortId(runId)}`)}\n`
+  if (turn?.state === 'ended') return `${head} ${where} ${what}, and has ended: ${legate(`show ${shownId(runId)}`)}\n`
   return `${head} ${where} ${what}. ${await nextStep(call, desk, runId)}\n`
 }
 
@@ -110,5 +108,5 @@ const WHY_NOT: Readonly<Record<string, string>> = {
 }
 
 function lineOf(node: Node): string {
-  return `${shortId(node.id)}  ${describeCall(node)}`
+  return `${shownId(node.id)}  ${describeCall(node)}`
 }

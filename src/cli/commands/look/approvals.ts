@@ -2,7 +2,7 @@ import { lookWith } from '../../../doors/rows.ts'
 import type { PendingApproval, PendingQuestion } from '../../../index.ts'
 import { type Call, CliError, EXIT, isSet } from '../../command/command.ts'
 import { legate } from '../../command/next-command.ts'
-import { shortId } from '../../store/find-run.ts'
+import { shownId } from '../../store/find-run.ts'
 import { withDesk } from '../../store/open-desk.ts'
 import { age, duration } from '../../terminal/amounts.ts'
 import { exactLine, oneLine } from '../../terminal/clean.ts'
@@ -24,7 +24,7 @@ export function approvals(call: Call): Promise<number> {
       if (!asked.nodeId.endsWith(ending.toLowerCase())) return
       count++
       if (isSet(call, 'json')) return write(jsonLine(asked))
-      if ('to' in asked) return write(questionLines(asked))
+      if ('to' in asked) return write(pendingQuestionLines(asked))
       const { conversationId } = asked
       const folder = await lookWith(desk.store, conversationId, (tree) => workspaceOf(tree, conversationId))
       return write(approvalLines(asked, folder))
@@ -54,11 +54,11 @@ async function all<T>(read: (query: Query<T>) => Promise<T[]>, put: (one: T) => 
 }
 
 /** Shows a question with the command that answers it. */
-export function questionLines(asked: PendingQuestion): string {
+export function pendingQuestionLines(asked: PendingQuestion): string {
   const { nodeId, path, text, since, expiresAt } = asked
   const now = Date.now()
   return [
-    `${shortId(nodeId)}  ${path.map(oneLine).join(' > ')}`,
+    `${shownId(nodeId)}  ${path.map(oneLine).join(' > ')}`,
     `  asks   ${indented(oneLine(text))}`,
     `  since  ${age(now - since)}; continues without an answer in ${duration(Math.max(0, expiresAt - now))}`,
     `  ${answerCommand(asked)}`,
@@ -69,7 +69,7 @@ export function questionLines(asked: PendingQuestion): string {
 /** Shows a request with the commands that answer it. */
 export function approvalLines(approval: PendingApproval, folder: string | undefined): string {
   const { nodeId, path, request, tool, reason, seen, since, expiresAt } = approval
-  const id = shortId(nodeId)
+  const id = shownId(nodeId)
   const now = Date.now()
   // Only a call has arguments to change.
   const edit = tool === null ? '' : ' [--edit JSON]'

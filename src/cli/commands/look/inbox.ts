@@ -3,7 +3,7 @@ import type { InboxItem } from '../../../index.ts'
 import { type Call, isSet, textOption } from '../../command/command.ts'
 import { legate } from '../../command/next-command.ts'
 import type { Desk } from '../../desk/desk.ts'
-import { shortId } from '../../store/find-run.ts'
+import { shownId } from '../../store/find-run.ts'
 import { withDesk } from '../../store/open-desk.ts'
 import { age } from '../../terminal/amounts.ts'
 import { exactLine, oneLine } from '../../terminal/clean.ts'
@@ -11,7 +11,7 @@ import { jsonLine, write } from '../../terminal/output.ts'
 import { reportTampered } from '../../watch/recent-runs.ts'
 import { settleCommand } from '../../watch/request-text.ts'
 import { workspaceOf } from '../../watch/words.ts'
-import { approvalLines, indented, questionLines } from './approvals.ts'
+import { approvalLines, indented, pendingQuestionLines } from './approvals.ts'
 
 const PAGE = 200
 
@@ -38,14 +38,14 @@ async function* itemsOf(desk: Desk, owner: string | undefined): AsyncGenerator<I
 }
 
 async function linesOf({ store }: Desk, item: InboxItem): Promise<string> {
-  if (item.type === 'question') return questionLines(item.question)
+  if (item.type === 'question') return pendingQuestionLines(item.question)
   if (item.type === 'approval') {
     const { approval, rootId } = item
     return approvalLines(approval, await look(store, rootId, (tree) => workspaceOf(tree, approval.conversationId)))
   }
   const { nodeId, runId, path, since } = item
   return [
-    `${shortId(nodeId ?? runId)}  ${path.map(oneLine).join(' > ')}`,
+    `${shownId(nodeId ?? runId)}  ${path.map(oneLine).join(' > ')}`,
     ...wordsOf(item).map(([name, words]) => `  ${name.padEnd(6)} ${indented(words)}`),
     `  since  ${age(Date.now() - since)}`,
     `  ${commandFor(item)}`,
@@ -66,7 +66,7 @@ function wordsOf(item: OtherItem): [name: string, words: string][] {
 
 function commandFor(item: OtherItem): string {
   const { type, nodeId, runId } = item
-  const id = shortId(runId)
+  const id = shownId(runId)
   if (item.type === 'uncertain') return settleCommand({ nodeId: nodeId ?? '', seen: item.seen })
   if (type === 'failed') return `${legate(`show ${id}`)}, then ${legate(`retry ${id}`)}`
   return type === 'stalled' ? legate(`audit ${id} --repair`) : `${legate(`why ${id}`)} says what to start`

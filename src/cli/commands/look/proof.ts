@@ -3,7 +3,7 @@ import type { Id } from '../../../index.ts'
 import { type Call, EXIT, isSet } from '../../command/command.ts'
 import { legate, withPlaces } from '../../command/next-command.ts'
 import type { DeskRows } from '../../desk/desk.ts'
-import { findDeleted, findIds, findRunOrNode, shortId } from '../../store/find-run.ts'
+import { findDeleted, findRunIds, findRunOrNode, shownId } from '../../store/find-run.ts'
 import { withDesk } from '../../store/open-desk.ts'
 import { count, duration, plural } from '../../terminal/amounts.ts'
 import { cleanText, oneLine } from '../../terminal/clean.ts'
@@ -80,7 +80,7 @@ function diffText({ first, second, changes, same }: RunDiff, paint: Paint): stri
 
 function figures({ runId, status, tokens, modelCalls, toolCalls, children, durationMs }: RunFigures): string {
   const time = durationMs === null ? 'still open' : duration(durationMs)
-  return `${shortId(runId)} ${oneLine(status)}, ${count(tokens)} tokens, ${plural(modelCalls, 'model call')}, ${plural(toolCalls, 'tool call')}, ${plural(children, 'subagent')}, ${time}`
+  return `${shownId(runId)} ${oneLine(status)}, ${count(tokens)} tokens, ${plural(modelCalls, 'model call')}, ${plural(toolCalls, 'tool call')}, ${plural(children, 'subagent')}, ${time}`
 }
 
 function changeText({ place, change, first, second, fields }: NodeDiff, paint: Paint): string {
@@ -120,7 +120,7 @@ export function why(call: Call): Promise<number> {
 }
 
 async function deletedIn(store: DeskRows, { words: [ending] }: Call): Promise<Id | undefined> {
-  if (ending === undefined || (await findIds(store, ending)).length > 0) return undefined
+  if (ending === undefined || (await findRunIds(store, ending)).length > 0) return undefined
   return findDeleted(store, ending)
 }
 

@@ -3,7 +3,7 @@ import type { Id, StoreError } from '../../../index.ts'
 import { type Call, isSet } from '../../command/command.ts'
 import { withPlaces } from '../../command/next-command.ts'
 import type { Desk } from '../../desk/desk.ts'
-import { shortId } from '../../store/find-run.ts'
+import { shownId } from '../../store/find-run.ts'
 import { withDesk } from '../../store/open-desk.ts'
 import { age, count, duration, money } from '../../terminal/amounts.ts'
 import { oneLine } from '../../terminal/clean.ts'
@@ -12,7 +12,7 @@ import { type Paint, painter } from '../../terminal/paint.ts'
 import { type TableColumn, tableText } from '../../terminal/table.ts'
 import { activityReader, openStateOf } from '../../watch/activity.ts'
 import { treeSoFar } from '../../watch/follow-run.ts'
-import { allRuns, recentRuns, reportTampered, unlessTampered } from '../../watch/recent-runs.ts'
+import { allRuns, recentRuns, reportTampered, undefinedIfTampered } from '../../watch/recent-runs.ts'
 import { spendOfTree } from '../../watch/tree-rows.ts'
 import { NOTHING, preview } from '../../watch/words.ts'
 import { listProcesses } from './processes.ts'
@@ -24,7 +24,7 @@ export function ps(call: Call): Promise<number> {
     const known = await rowsOf(desk, await (isSet(call, 'all') ? allRuns(store) : recentRuns(store)))
     const rows = [...known, ...(store.tampered?.() ?? []).flatMap(tamperedRow)]
     if (isSet(call, 'quiet')) {
-      for (const { id } of rows) await write(`${shortId(id)}\n`)
+      for (const { id } of rows) await write(`${shownId(id)}\n`)
       return reportTampered(store)
     }
     if (isSet(call, 'json')) for (const row of rows) await write(jsonLine(row))
@@ -48,7 +48,7 @@ interface Row {
 async function rowsOf(desk: Desk, turns: readonly Turn[]): Promise<Row[]> {
   const rows: Row[] = []
   for (const turn of turns) {
-    const row = await unlessTampered(() => rowOf(desk, turn))
+    const row = await undefinedIfTampered(() => rowOf(desk, turn))
     if (row !== undefined) rows.push(row)
   }
   return rows
@@ -109,7 +109,7 @@ function table(rows: readonly Row[], { env }: Call): string {
 
 function cellsOf(row: Row): string[] {
   return [
-    shortId(row.id),
+    shownId(row.id),
     row.state,
     oneLine(row.agent),
     row.createdAt === null ? '-' : age(Date.now() - row.createdAt),

@@ -3,7 +3,7 @@ import type { Outcome } from '../../../index.ts'
 import { type Call, CliError, EXIT, isSet, textOption } from '../../command/command.ts'
 import { legate } from '../../command/next-command.ts'
 import type { Desk, DeskConversation } from '../../desk/desk.ts'
-import { findRun, shortId } from '../../store/find-run.ts'
+import { findRun, shownId } from '../../store/find-run.ts'
 import { withDesk } from '../../store/open-desk.ts'
 import { age, count, duration, moment, money, plural } from '../../terminal/amounts.ts'
 import { cleanText, exactLine, oneLine } from '../../terminal/clean.ts'
@@ -17,7 +17,7 @@ import { runToShow } from '../../watch/recent-runs.ts'
 import {
   approveCommands,
   describeWholeCall,
-  questionOf,
+  questionOnOneLine,
   replyCommand,
   settleCommand,
 } from '../../watch/request-text.ts'
@@ -113,7 +113,7 @@ function asText(sight: RunFacts, paint: Paint): string {
   const state = outcome?.status ?? standing?.state ?? turn.state
   const colour = state === 'completed' ? 'green' : outcome === null ? 'cyan' : 'red'
   const parts = [
-    `${paint('bold', oneLine(agent))} ${shortId(turn.id)}  ${paint(colour, state)}\n${facts(sight, paint)}`,
+    `${paint('bold', oneLine(agent))} ${shownId(turn.id)}  ${paint(colour, state)}\n${facts(sight, paint)}`,
     section('Input', typeof turn.input === 'string' ? turn.input : JSON.stringify(turn.input, null, 2), paint),
     section(outcome?.status === 'completed' ? 'Answer' : 'So far', outcome?.text ?? '', paint),
     section('Why', errorText(outcome), paint),
@@ -167,7 +167,7 @@ function doubtWords(node: Node): string {
   const how = { happened: 'it took effect', not_happened: 'it did not take effect', left: 'nobody found out' }[
     settled.how
   ]
-  return `${how}, said ${exactLine(settled.by)} (${shortId(id)})`
+  return `${how}, said ${exactLine(settled.by)} (${shownId(id)})`
 }
 
 /** Lists tool sources that could not be started for this run. */
@@ -182,7 +182,7 @@ function askedLines(rows: TreeReader, standing: OpenState | null): string {
     ...asked.map(
       (node) => `${fitted(describeWholeCall(node, workspaceOf(rows, node.conversationId)))}\n${approveCommands(node)}`,
     ),
-    ...questions.map((node) => `${questionOf(node)}\n${replyCommand(node)}`),
+    ...questions.map((node) => `${questionOnOneLine(node)}\n${replyCommand(node)}`),
   ].join('\n')
 }
 
@@ -249,13 +249,13 @@ async function footer({ runIds, beforeRunId }: Page, talk: DeskConversation): Pr
   if (beforeRunId === null) return 'No messages.\n'
   const earlier = await talk.transcriptPage({ beforeRunId, limitTurns: 1 })
   if (earlier.runIds.length === 0) return ''
-  return `${plural(runIds.length, 'round')}. Earlier: ${legate(`transcript ${shortId(talk.id)} --before ${shortId(beforeRunId)}`)}\n`
+  return `${plural(runIds.length, 'round')}. Earlier: ${legate(`transcript ${shownId(talk.id)} --before ${shownId(beforeRunId)}`)}\n`
 }
 
 async function turnBefore({ store }: Desk, conversationId: string, ending: string): Promise<string> {
   const turn = await findRun(store, ending)
   if (turn.conversationId === conversationId) return turn.id
-  throw new CliError(`The run ${shortId(turn.id)} belongs to another conversation.`, EXIT.usage)
+  throw new CliError(`The run ${shownId(turn.id)} belongs to another conversation.`, EXIT.usage)
 }
 
 function turnsOf(call: Call): number {

@@ -1,7 +1,7 @@
 import { look, type Turn } from '../../../doors/rows.ts'
 import { type Call, EXIT, isSet } from '../../command/command.ts'
 import type { Desk } from '../../desk/desk.ts'
-import { shortId } from '../../store/find-run.ts'
+import { shownId } from '../../store/find-run.ts'
 import { withDesk } from '../../store/open-desk.ts'
 import { moment } from '../../terminal/amounts.ts'
 import { oneLine } from '../../terminal/clean.ts'
@@ -15,7 +15,7 @@ import { runToShow } from '../../watch/recent-runs.ts'
 import type { WatchedRun, WatchedTree } from '../../watch/run-tree.ts'
 import { treeRows } from '../../watch/tree-rows.ts'
 import { viewFor } from '../../watch/view.ts'
-import { sumOf } from '../../watch/words.ts'
+import { totalSpend } from '../../watch/words.ts'
 
 export function tree(call: Call): Promise<number> {
   return withDesk(call, 'read', async (desk) => {
@@ -50,7 +50,7 @@ function asText(doing: ActivityOf, grown: WatchedTree, { env }: Call): string {
 
 function asJson(doing: ActivityOf, run: WatchedRun | undefined): object | null {
   if (run === undefined) return null
-  const { tokens, usd } = sumOf(run.spent)
+  const { tokens, usd } = totalSpend(run.spent)
   return {
     id: run.id,
     agent: run.agent,
@@ -75,7 +75,7 @@ export function log(call: Call): Promise<number> {
     if (!isJson) {
       const row = await look(store, turn.rootId, (tree) => tree.conversation(turn.conversationId))
       const { name } = row?.agent ?? { name: '?' }
-      await write(paint('dim', `${oneLine(name)} ${shortId(turn.id)}, ${moment(turn.createdAt)}\n`))
+      await write(paint('dim', `${oneLine(name)} ${shownId(turn.id)}, ${moment(turn.createdAt)}\n`))
     }
     const take = (event: Parameters<EventLines['tell']>[0]) => write(isJson ? jsonLine(event) : lines.tell(event))
     if (!isSet(call, 'follow')) {

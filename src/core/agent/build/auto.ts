@@ -28,7 +28,7 @@ export function autoCore(base: AgentCore | null, definition: AutoDefinition<Sche
     instructions: base === null || base.instructions === '' ? said : `${base.instructions}\n\n${said}`,
     input: readShownSchema(input, `${where}, input`),
     output: readShownSchema(output, `${where}, output`),
-    ...(model === undefined ? {} : { model: toModel(model) ?? refuse(`the model of "${name}" is none.`) }),
+    ...(model === undefined ? {} : { model: toModel(model) ?? refuse(`the model of "${name}" is not a model.`) }),
   }
 }
 

@@ -3,7 +3,7 @@ import { frozenCopy } from '../../base/json.ts'
 import { anything, code, flag, int, type OptionRules, oneOf, readOptions, record, text } from '../../base/options.ts'
 import { type CheckedSchema, readShownSchema, type Schema } from '../../base/schema/schema.ts'
 import { hasField } from '../../fields/locate.ts'
-import { type PathPattern, readPath } from '../../fields/path-pattern.ts'
+import { type PathPattern, readFieldPath } from '../../fields/path-pattern.ts'
 import { checkBudget } from '../../grant/budget.ts'
 import { checkGrant } from '../../grant/grant.ts'
 import type { Model } from '../../model/model.ts'
@@ -127,7 +127,7 @@ function readModel(given: ModelLike | undefined, name: string): Model | null {
   const model = toModel(given)
   if (model !== undefined) return model
   return refuse(
-    `the model of "${name}" is none: give "provider/model", a model of the AI SDK, or an object with stream(request, { signal }).`,
+    `the model of "${name}" is not a model: give "provider/model", a model of the AI SDK, or an object with stream(request, { signal }).`,
   )
 }
 
@@ -169,7 +169,7 @@ function readOne(value: unknown, path: string, { output, where }: { output: Chec
 
 function patternOf(path: string, place: string): PathPattern {
   try {
-    return readPath(path)
+    return readFieldPath(path)
   } catch (error) {
     return refuse(`${place}: ${messageOf(error)}`)
   }

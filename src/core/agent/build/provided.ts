@@ -67,7 +67,7 @@ function faultIn(schema: JsonSchema, path: string): string | undefined {
   if (wrong !== undefined) return `says type ${JSON.stringify(wrong)}${at(path)}: there are ${TYPES.join(', ')}.`
   if (!isRecord(properties)) return `has properties that are no object${at(path)}.`
   if (!Array.isArray(required) || required.some((name) => typeof name !== 'string')) {
-    return `has a "required" that is no list of names${at(path)}.`
+    return `has a "required" that is not a list of names${at(path)}.`
   }
   for (const [name, inner] of Object.entries(properties)) {
     const fault = isRecord(inner) ? faultIn(inner, path === '' ? name : `${path}.${name}`) : undefined

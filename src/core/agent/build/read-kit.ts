@@ -180,10 +180,10 @@ function readSources(sources: Sources | undefined, where: string): ReadonlyMap<s
     // The end of a source's name must be visible in the names of its tools.
     const isName = /^[a-zA-Z0-9](?:[a-zA-Z0-9_-]{0,38}[a-zA-Z0-9-])?$/.test(name) && !name.includes(SOURCE_SEPARATOR)
     if (!isName) {
-      refuse(`${where}: "${name}" is no name for a source: letters, digits, - and single _ inside, at most 40.`)
+      refuse(`${where}: "${name}" is not a name for a source: letters, digits, - and single _ inside, at most 40.`)
     }
     if (!isToolSource(source)) {
-      refuse(`${where}: sources.${name} is none: make it with mcpServer({ ... }) or builtinToolkit(name).`)
+      refuse(`${where}: sources.${name} is not a source: make it with mcpServer({ ... }) or builtinToolkit(name).`)
     }
   }
   return new Map(Object.entries(sources))

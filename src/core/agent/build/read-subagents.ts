@@ -125,7 +125,7 @@ function checkSettings(config: Partial<SubagentConfig>, where: string): void {
   if (config.presets !== undefined) checkPresets(config.presets, where)
   if (config.tools !== undefined) readTools(config.tools, where)
   if (config.model !== undefined && toModel(config.model) === undefined) {
-    refuse(`${where}.model is none: give "provider/model", a model of the AI SDK, or an object with stream().`)
+    refuse(`${where}.model is not a model: give "provider/model", a model of the AI SDK, or an object with stream().`)
   }
 }
 
@@ -269,5 +269,5 @@ export function checkToolName(name: string, where: string): void {
   if (name === READ_RESULT || name === RESET_TOOLS)
     refuse(`${where}: the tool "${name}" is built in. Give yours another name.`)
   if (/^[a-zA-Z0-9_-]{1,64}$/.test(name)) return
-  refuse(`${where}: "${name.slice(0, 80)}" is no name for a tool: models accept a-z, A-Z, 0-9, _ and -, at most 64.`)
+  refuse(`${where}: "${name.slice(0, 80)}" is not a name for a tool: models accept a-z, A-Z, 0-9, _ and -, at most 64.`)
 }

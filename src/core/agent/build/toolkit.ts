@@ -56,7 +56,7 @@ const GROUP: OptionRules<ToolGroup> = {
 
 function checkGroup(name: string, group: ToolGroup): void {
   if (!/^[a-zA-Z][a-zA-Z0-9_-]{0,63}$/.test(name)) {
-    refuse(`"${name}" is no name for a group: begin with a letter; letters, digits, _ and -, at most 64.`)
+    refuse(`"${name}" is not a name for a group: begin with a letter; letters, digits, _ and -, at most 64.`)
   }
   if (name === 'basic')
     refuse('tools outside of any group are "basic", which is always on: give the group another name.')

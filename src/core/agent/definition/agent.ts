@@ -469,7 +469,7 @@ const NAME = /^[\p{L}\p{N}_][\p{L}\p{N}_ .:@-]{0,127}$/u
 export function checkAgentName(name: unknown, where: string): void {
   if (typeof name === 'string' && NAME.test(name)) return
   const shown = JSON.stringify(typeof name === 'string' ? name.slice(0, 80) : name)
-  const message = `${shown} is no name for an agent: use letters, digits, _ - . : @ and spaces, at most 128.`
+  const message = `${shown} is not a name for an agent: use letters, digits, _ - . : @ and spaces, at most 128.`
   throw new DefinitionError('definition', `${where}: ${message}`)
 }
 

@@ -118,7 +118,7 @@ function readMessages(name: string, input: unknown): InputResult | undefined {
   const wrong = messages.findIndex((message) => !isSayable(message))
   const last = messages.at(-1) as { readonly role: string; readonly content: Content } | undefined
   if (last === undefined || wrong >= 0 || last.role !== 'user') {
-    const which = wrong >= 0 ? `number ${wrong} is none` : 'the last one must be a user’s'
+    const which = wrong >= 0 ? `number ${wrong} is not valid` : 'the last one must be a user’s'
     return refused(`"${name}" takes messages { role: "system" | "user" | "assistant", content }: ${which}.`)
   }
   const before = messages.slice(0, -1).map(asMessage)
@@ -161,13 +161,13 @@ function readBlocks(name: string, input: readonly unknown[]): InputResult {
   const blocks = json.value as Json[]
   const wrong = blocks.findIndex((block) => !isBlock(block))
   if (blocks.length > 0 && wrong === -1) return { ok: true, value: blocks }
-  const which = blocks.length === 0 ? 'there is none' : `number ${wrong} is none`
+  const which = blocks.length === 0 ? 'there is none' : `number ${wrong} is not valid`
   return refused(
     `"${name}" takes blocks, { type: 'text', text }, { type: 'json', value } or { type: 'image' | 'audio' | 'video' | 'file', mediaType, data }: ${which}.`,
   )
 }
 
-/** Takes the input itself where the schema's result is no JSON. */
+/** Takes the input itself where the schema's result is not JSON. */
 function asJson(checked: Validation, input: unknown): InputResult {
   if (!checked.ok) return { ok: false, error: describeIssues(checked.issues), issues: checked.issues }
   const parsed = toJson(checked.value)

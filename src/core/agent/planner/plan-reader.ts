@@ -55,7 +55,7 @@ export class PlanReader {
   verdict(): ParsedPlan {
     this.parser.end()
     const plan = this.parser.value
-    if (!isRecord(plan)) return wrongPlan('it is no JSON object')
+    if (!isRecord(plan)) return wrongPlan('it is not JSON object')
     const { use_tool: use, tool_command: command, tool_commands: commands = command } = plan
     if (use === false) return { commands: [], wrong: null }
     if (use !== true) return wrongPlan('use_tool is not true or false')
@@ -66,7 +66,7 @@ export class PlanReader {
 
 /** Reads the commands that can be executed, and what is wrong with the others. */
 export function readCommands(given: unknown, most: number): ParsedPlan {
-  if (!Array.isArray(given)) return wrongPlan('it is no list of commands')
+  if (!Array.isArray(given)) return wrongPlan('it is not a list of commands')
   const read = given.slice(0, most).map(readCommand)
   const commands = read.flatMap((one) => (typeof one === 'string' ? [] : [one]))
   const wrong = read.filter((one) => typeof one === 'string')
@@ -88,6 +88,6 @@ function readCommand(command: unknown): PlannedCommand | string {
   const { tool_name: tool, purpose, tool_kwargs: given = {} } = command
   if (typeof tool !== 'string' || tool === '') return 'tool_command has no tool_name'
   const input = toJson(given)
-  if (!isRecord(given) || !input.ok) return 'tool_kwargs is no object'
+  if (!isRecord(given) || !input.ok) return 'tool_kwargs is not an object'
   return { tool, purpose: typeof purpose === 'string' && purpose !== '' ? purpose : tool, input: input.value }
 }

@@ -18,7 +18,7 @@ import { NO_USAGE, type ToolCall, type Usage } from '../../graph/content.ts'
 import type { LiveBody } from '../../graph/event.ts'
 import type { Model, ModelRequest, Part } from '../../model/model.ts'
 import { costOf } from '../../model/named/prices.ts'
-import { partsOf, readUsage } from '../../model/stream-parts.ts'
+import { partsOf, readModelUsage } from '../../model/stream-parts.ts'
 import type { ApprovalRequest } from '../../rules/turn/approval-of.ts'
 import type { StepAnswer } from '../../rules/turn/expand.ts'
 import { type Permission, type PersonsWords, permit, refuseStart } from '../../tool/permit.ts'
@@ -406,7 +406,7 @@ class AnswerStream {
   }
 
   private readUsage(told: unknown): void {
-    const { usage, fault } = readUsage(told)
+    const { usage, fault } = readModelUsage(told)
     this.usage = usage
     if (fault !== null) this.usageFault = `${nameOf(this.model)} says it used ${fault}: this is not counted.`
   }

@@ -67,7 +67,7 @@ export interface CheckedSchema<T = unknown> {
 
 /**
  * Takes a Standard Schema or a raw JSON Schema. `where` begins the messages, as in `input of tool "search"`; `side` chooses
- * which JSON Schema is shown. Throws a DefinitionError for a value that is no schema, and for a schema whose library could give
+ * which JSON Schema is shown. Throws a DefinitionError for a value that is not a schema, and for a schema whose library could give
  * JSON Schema but did not.
  */
 export function readSchema<T = unknown>(

@@ -16,7 +16,7 @@ import { settingsFile, stateFolder } from './user-folders.ts'
 /** A file or folder of the runtime. */
 export interface OwnPlace {
   readonly path: string
-  /** What it is, for people: `the store`. */
+  /** Its name for people: `the store`. */
   readonly what: string
 }
 
@@ -117,7 +117,7 @@ function identityOf(found: Stats | BigIntStats): string {
   return `${found.dev}:${Number(found.ino)}:${born}`
 }
 
-/** The same number as Node works out itself. */
+/** Equals the number that Node works out itself. */
 function msOf(ns: bigint): number {
   return Number(ns / SECOND) * 1_000 + Number(ns % SECOND) / 1e6
 }
@@ -142,7 +142,7 @@ function realOf(path: string): string | undefined {
 
 let isListed = false
 
-/** What belongs to the runtime in every process: the user's folder and settings, and files that gave Node its variables. */
+/** The runtime's own files in every process: the user's folder and settings, and files that gave Node its variables. */
 function listUsual(): void {
   if (isListed) return
   isListed = true

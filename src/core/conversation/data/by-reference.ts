@@ -28,7 +28,7 @@ export function shortNode(node: Node): Node {
   }
 }
 
-/** What is known of a node, or the beginnings of its texts. */
+/** The data of a node, or the beginnings of its texts. */
 export function shortInfo(info: NodeInfo): NodeInfo {
   if (!isLong(info)) return info
   const { input, output } = info

@@ -119,14 +119,20 @@ export async function graphOf(store: Store, id: Id, query: GraphQuery): Promise<
   return found.page
 }
 
-interface PagePlace {
-  readonly limit: number
-  /** Turns older than this one; undefined for the newest. */
-  readonly cursor: Turn | undefined
-  readonly maxBytes: number | undefined
-}
-
-function pageOf(tree: TreeReader, row: Conversation, { limit, cursor, maxBytes }: PagePlace): GraphData {
+function pageOf(
+  tree: TreeReader,
+  row: Conversation,
+  {
+    limit,
+    cursor,
+    maxBytes,
+  }: {
+    readonly limit: number
+    /** Turns older than this one; undefined for the newest. */
+    readonly cursor: Turn | undefined
+    readonly maxBytes: number | undefined
+  },
+): GraphData {
   const last = (cursor?.ordinal ?? row.turnCount) - 1
   const place = { last, limit: positiveNumber(limit, 'turns') }
   const turns =
@@ -179,18 +185,18 @@ function turnOf({ lane }: Conversation, turn: Turn): GraphTurn {
 function nodesOf(tree: TreeReader, { lane }: Conversation, turn: Turn): GraphNode[] {
   const isActive = rangeOf(lane, turn.ordinal) === undefined
   const links = new Map(tree.linksOf(turn.id).map((link) => [link.taskId, link]))
-  return tree.nodesOf(turn.id).map((node) => graphNode(tree, node, { isActive, link: links.get(node.id) }))
-}
-
-export interface GraphNodeFacts {
-  /** Whether its turn still counts. */
-  readonly isActive: boolean
-  /** The delegation that it started last. */
-  readonly link: Link | undefined
+  return tree.nodesOf(turn.id).map((node) => graphNode(tree, node, isActive, links.get(node.id)))
 }
 
 /** A node as surfaces show it. */
-export function graphNode(tree: TreeReader, node: Node, { isActive, link }: GraphNodeFacts): GraphNode {
+export function graphNode(
+  tree: TreeReader,
+  node: Node,
+  /** Whether its turn still counts. */
+  isActive: boolean,
+  /** The delegation that it started last. */
+  link: Link | undefined,
+): GraphNode {
   const { id, kind, purpose, state, preview, turnId, laneId, conversationId, versionSet, attempt } = node
   const { createdAt, startedAt, endedAt, usage } = node
   return {

@@ -87,10 +87,12 @@ export async function listConversations(store: Store, query: ListQuery): Promise
   return listRoots(store, readOptions('conversations()', query, LIST), toConversation)
 }
 
-type Reading<Item> = (tree: TreeReader, row: Conversation) => Item | undefined
-
 /** Reads on until the page is full: a tree that gives no item does not end it. */
-async function listRoots<Item>(store: Store, query: RunsQuery, read: Reading<Item>): Promise<Item[]> {
+async function listRoots<Item>(
+  store: Store,
+  query: RunsQuery,
+  read: (tree: TreeReader, row: Conversation) => Item | undefined,
+): Promise<Item[]> {
   const { limit = 50, before, ...which } = query
   const items: Item[] = []
   let page: RootsQuery = { ...which, limit, ...(before === undefined ? {} : { before }) }

@@ -31,7 +31,7 @@ export function nodeInfo(tree: TreeReader, node: Node): NodeInfo {
   const ordinal = tree.turn(node.turnId)?.ordinal ?? 0
   const link = tree.linksOf(node.turnId).findLast(({ taskId }) => taskId === node.id)
   return {
-    ...graphNode(tree, node, { isActive: rangeOf(lane, ordinal) === undefined, link }),
+    ...graphNode(tree, node, rangeOf(lane, ordinal) === undefined, link),
     rootId: node.rootId,
     path: conversation?.path ?? [],
     input: node.input,

@@ -89,7 +89,7 @@ export async function timelineOf(store: Store, turn: Turn): Promise<TimelineRun>
 export async function happenedIn(store: Store, rootId: Id, turns: readonly Turn[]): Promise<HappenedById> {
   const runs = await look(store, rootId, (tree) => new Set(turns.flatMap(({ id }) => [...runsBelow(tree, id)])))
   const after = Math.min(...turns.map(({ afterSeq }) => afterSeq))
-  return readHappened(store, { rootId, after }, runs)
+  return readHappened(store, rootId, after, runs)
 }
 
 function* runsBelow(tree: TreeReader, runId: Id): Generator<Id> {
@@ -109,13 +109,8 @@ interface Happened {
 
 export type HappenedById = ReadonlyMap<Id, Happened>
 
-interface LogPlace {
-  readonly rootId: Id
-  readonly after: number
-}
-
 /** Reads what happened to nodes and runs, by their ids, until all of these runs have ended or the log has. */
-async function readHappened(store: Store, { rootId, after }: LogPlace, runs: ReadonlySet<Id>): Promise<HappenedById> {
+async function readHappened(store: Store, rootId: Id, after: number, runs: ReadonlySet<Id>): Promise<HappenedById> {
   const open = new Set(runs)
   const found = new Map<Id, Happened>()
   for await (const events of pages(store, rootId, { after })) {

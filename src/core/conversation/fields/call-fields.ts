@@ -47,7 +47,7 @@ class CallReadings {
     const reading = this.open.get(key) ?? new AnswerReading(null)
     this.open.set(key, reading)
     const events = reading.push(event.text, event.cumulative === true)
-    return this.batchOf(event, { reading, events, call: { id: event.callId, name: event.tool } })
+    return this.batchOf(event, reading, events, { id: event.callId, name: event.tool })
   }
 
   private close(event: Extract<RunEvent, { type: 'tool-call' }>): FieldBatch | undefined {
@@ -57,7 +57,7 @@ class CallReadings {
     this.open.delete(key)
     const reading = known ?? new AnswerReading(null)
     const rest = known === undefined ? reading.push(JSON.stringify(call.input), false) : []
-    return this.batchOf(event, { reading, events: [...rest, ...reading.parser.end()], call })
+    return this.batchOf(event, reading, [...rest, ...reading.parser.end()], call)
   }
 
   /** The model starts over. */
@@ -69,7 +69,12 @@ class CallReadings {
     this.void.add(turnId)
   }
 
-  private batchOf(event: RunEvent, { reading, events, call }: CallFieldEvents): FieldBatch | undefined {
+  private batchOf(
+    event: RunEvent,
+    reading: AnswerReading,
+    events: readonly FieldEvent[],
+    call: { readonly id: string; readonly name: string },
+  ): FieldBatch | undefined {
     if (events.length === 0) return undefined
     const { runId, nodeId, path } = event
     const isReset = this.void.delete(runId)
@@ -83,10 +88,4 @@ class CallReadings {
     }
     return { event, place, parser: reading.parser, events, isReset }
   }
-}
-
-interface CallFieldEvents {
-  readonly reading: AnswerReading
-  readonly events: readonly FieldEvent[]
-  readonly call: { readonly id: string; readonly name: string }
 }

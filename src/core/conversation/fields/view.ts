@@ -18,8 +18,6 @@ export type EventScope = 'forwarded' | 'fields' | 'all'
 /** Where an event happened. */
 type Place = Pick<RunEvent, 'runId' | 'parentId' | 'path'>
 
-type LiveShown = Extract<LiveEvent, { type: 'live' }>
-
 const ALL: Sight = { types: null, isCumulative: false }
 
 /**
@@ -107,7 +105,10 @@ export class EventView {
   }
 
   /** Leaves out what a host forwards no deltas of. Later deltas that show the whole text continue it. */
-  private liveThrough({ types, isCumulative }: Sight, event: LiveShown): RunEvent | undefined {
+  private liveThrough(
+    { types, isCumulative }: Sight,
+    event: Extract<LiveEvent, { type: 'live' }>,
+  ): RunEvent | undefined {
     const has = (type: LiveEvent['type']) => types?.has(type) !== false
     if (!has('text-delta') && !has('reasoning-delta') && !has('tool-input-delta')) return undefined
     const { text, reasoning, calls } = event

@@ -113,7 +113,7 @@ interface InboxScope {
   readonly owner: string | undefined
 }
 
-/** What waits, and where it stands; undefined for what belongs to another owner. */
+/** The node that waits, with its place; undefined for a node of another owner. */
 interface Placed<Waiting> {
   readonly asked: Waiting
   readonly place: InboxPlace | undefined
@@ -291,7 +291,7 @@ class Inbox {
       const items = await look(this.store, turn.rootId, (tree) => {
         const source = { store: this.store, now, engines, tree, knows: () => false, namesProcesses: false }
         const why = unlessTampered(() => explainTurn(source, turn))
-        const all = (why?.reasons ?? []).flatMap((reason) => this.itemFor(tree, { reason, since, living }) ?? [])
+        const all = (why?.reasons ?? []).flatMap((reason) => this.itemFor(tree, reason, since, living) ?? [])
         return all.filter(({ type }) => type === 'no-worker' || why?.goesOn === false)
       })
       found.push(...items)
@@ -299,7 +299,12 @@ class Inbox {
     return found
   }
 
-  private itemFor(tree: TreeReader, { reason, since, living }: Explained): Item<'stalled' | 'no-worker'> | undefined {
+  private itemFor(
+    tree: TreeReader,
+    reason: WhyReason,
+    since: number,
+    living: readonly EngineRow[],
+  ): Item<'stalled' | 'no-worker'> | undefined {
     const { code, runId, nodeId, text: words } = reason
     const place = this.place(tree, runId, { nodeId, since, text: words })
     if (place === undefined) return undefined
@@ -315,12 +320,6 @@ class Inbox {
     const [last] = await this.store.events(rootId, Math.max(0, seq - 1), 1)
     return last?.at ?? createdAt
   }
-}
-
-interface Explained {
-  readonly reason: WhyReason
-  readonly since: number
-  readonly living: readonly EngineRow[]
 }
 
 const PAGE = 256

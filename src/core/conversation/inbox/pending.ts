@@ -50,7 +50,7 @@ const QUERY: OptionRules<ApprovalsQuery> = { runId: text, owner: text, limit: in
  * The requests that wait for people, over all trees and depths: those that expire first come first. Skips trees that
  * were changed from outside.
  */
-export async function approvalsOf(store: Store, query: ApprovalsQuery): Promise<PendingApproval[]> {
+export async function pendingApprovals(store: Store, query: ApprovalsQuery): Promise<PendingApproval[]> {
   return approvalsIn(store, query, (_, approval) => approval)
 }
 
@@ -65,34 +65,31 @@ export async function approvalsIn<Shown>(
     const approval = askedIn(tree, node, runId)
     return approval === undefined ? undefined : shown(tree, approval)
   }
-  return waitingIn(store, page, { read: (after) => store.awaiting(after), show })
-}
-
-/** Which of the nodes that wait, and how many of them. */
-interface WaitingPage {
-  readonly owner?: string
-  readonly limit?: number
-  readonly after?: { readonly nodeId: Id; readonly expiresAt: number }
-}
-
-interface WaitingNodes<Shown> {
-  /** A page of nodes that wait, those that expire first in front. */
-  readonly read: (query: AwaitingQuery) => Later<readonly Node[]>
-  /** Shows a node to people; undefined where it is not wanted. */
-  readonly show: (tree: TreeReader, node: Node) => Shown | undefined
+  return waitingIn(store, page, (after) => store.awaiting(after), show)
 }
 
 /** Shows nodes that wait for people, over all trees. Reads on until there are enough of them. */
 async function waitingIn<Shown>(
   store: Store,
-  { owner, limit = 100, after }: WaitingPage,
-  { read, show }: WaitingNodes<Shown>,
+  {
+    owner,
+    limit = 100,
+    after,
+  }: {
+    readonly owner?: string
+    readonly limit?: number
+    readonly after?: { readonly nodeId: Id; readonly expiresAt: number }
+  },
+  /** A page of nodes that wait, those that expire first in front. */
+  read: (query: AwaitingQuery) => Later<readonly Node[]>,
+  /** Shows a node to people; undefined where it is not wanted. */
+  show: (tree: TreeReader, node: Node) => Shown | undefined,
 ): Promise<Shown[]> {
   const found: Shown[] = []
   let last = after === undefined ? undefined : { wakeAt: after.expiresAt, id: after.nodeId }
   // Mostly all of the first page are wanted. Where they are not, the next page is a large one.
   for (let size = Math.min(limit, PAGE); found.length < limit; size = PAGE) {
-    const nodes = await read(pageOf({ owner, after: last, limit: size }))
+    const nodes = await read(pageOf(owner, last, size))
     const all = await lookEach(store, nodes, (tree, node) => unlessTampered(() => show(tree, node)))
     for (const shown of all) if (shown !== undefined) found.push(shown)
     const end = nodes.at(-1)
@@ -104,13 +101,7 @@ async function waitingIn<Shown>(
 
 const PAGE = 256
 
-interface PageOf {
-  readonly owner: string | undefined
-  readonly after: AwaitingQuery['after'] | undefined
-  readonly limit: number
-}
-
-function pageOf({ owner, after, limit }: PageOf): AwaitingQuery {
+function pageOf(owner: string | undefined, after: AwaitingQuery['after'] | undefined, limit: number): AwaitingQuery {
   return { limit, ...(owner === undefined ? {} : { owner }), ...(after === undefined ? {} : { after }) }
 }
 
@@ -189,7 +180,7 @@ const QUESTIONS_QUERY: OptionRules<QuestionsQuery> = {
 }
 
 /** The waiting questions, over all trees and depths: those that expire first come first. */
-export async function questionsOf(store: Store, query: QuestionsQuery): Promise<PendingQuestion[]> {
+export async function pendingQuestions(store: Store, query: QuestionsQuery): Promise<PendingQuestion[]> {
   return questionsIn(store, query, (_, question) => question)
 }
 
@@ -205,7 +196,7 @@ export async function questionsIn<Shown>(
     if (question === undefined || !isBelow(lineOf(tree, node), runId)) return undefined
     return { host: toHosts, person: true, outside }[question.to] ? shown(tree, question) : undefined
   }
-  return waitingIn(store, page, { read: (after) => store.timed(after), show })
+  return waitingIn(store, page, (after) => store.timed(after), show)
 }
 
 function toQuestion(tree: TreeReader, node: Node): PendingQuestion | undefined {

@@ -29,11 +29,6 @@ export type SettleWord = (
   readonly seen?: string
 }
 
-export interface SettleParts {
-  readonly ledger: Ledger
-  readonly home: HistoryHome
-}
-
 /** A word as plain JSON, before it is known to be one, and who says it. */
 export interface SaidWord {
   readonly word: Json
@@ -44,7 +39,7 @@ export interface SaidWord {
 
 /** Settles an uncertain call by a person's word. Needs rows only: any process may do it. */
 export async function settleCall(
-  { ledger, home }: SettleParts,
+  { ledger, home }: { readonly ledger: Ledger; readonly home: HistoryHome },
   nodeId: Id,
   { word, by, caller }: SaidWord,
 ): Promise<SettledCall> {

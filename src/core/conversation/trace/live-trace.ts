@@ -62,12 +62,6 @@ interface OpenCall {
   heard: HeardEnd | undefined
 }
 
-/** A call of a model that begins. */
-export interface TracedCall {
-  readonly model: string
-  readonly request: ModelRequest
-}
-
 /** The most spans that are remembered. Whoever ends the row of a forgotten one makes it anew. */
 const MOST_BEGUN = 10_000
 
@@ -84,7 +78,11 @@ export class LiveTrace {
   }
 
   /** Asks a model inside of the span of its call. */
-  ask(place: TracedNode, { model, request }: TracedCall, stream: () => AsyncIterable<Part>): AsyncIterable<Part> {
+  ask(
+    place: TracedNode,
+    { model, request }: { readonly model: string; readonly request: ModelRequest },
+    stream: () => AsyncIterable<Part>,
+  ): AsyncIterable<Part> {
     const { telemetry } = this.parts
     if (!telemetry.isOn()) return stream()
     const { tree, node } = place
@@ -169,7 +167,16 @@ export class LiveTrace {
     this.keep(this.waitsOf(turn, node.id).then((waits) => onceLoaded(() => this.endTool(tree, node, waits))))
   }
 
-  private endCall(tree: TreeReader, node: Node, { call, attempt, end, error }: EndedCall): void {
+  private endCall(
+    tree: TreeReader,
+    node: Node,
+    {
+      call,
+      attempt,
+      end,
+      error,
+    }: { readonly call: OpenCall; readonly end: number; readonly attempt: number; readonly error: string | null },
+  ): void {
     const { telemetry } = this.parts
     const { begun, model, usage, request: asked, heard } = call
     this.calls.delete(node.id)
@@ -227,13 +234,6 @@ export class LiveTrace {
     const kept = told.catch(this.parts.report).finally(() => this.late.delete(kept))
     this.late.add(kept)
   }
-}
-
-interface EndedCall {
-  readonly call: OpenCall
-  readonly end: number
-  readonly attempt: number
-  readonly error: string | null
 }
 
 /** A model sends its request when its first part is asked for: that happens inside of the span, the rest needs no context. */

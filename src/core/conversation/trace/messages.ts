@@ -52,7 +52,7 @@ export function outputMessages({ content = '', calls = [] }: NodeOutput, finish:
   return JSON.stringify([{ role: 'assistant', parts, finish_reason: finish }])
 }
 
-/** What a run was asked. */
+/** The input of a run. */
 export function userMessage(text: string): string {
   return JSON.stringify([{ role: 'user', parts: [{ type: 'text', content: text }] }])
 }

@@ -25,17 +25,22 @@ export const SCHEMA_URLS: Readonly<Record<Vocabulary, string>> = {
 export function modelNames(id: string): { readonly provider: string; readonly model: string } {
   const at = id.indexOf('/')
   const provider = at < 0 ? 'unknown' : id.slice(0, at)
-  return { provider: nameOf(PROVIDERS[provider] ?? provider), model: nameOf(id.slice(at + 1)) }
+  return { provider: spanWord(PROVIDERS[provider] ?? provider), model: spanWord(id.slice(at + 1)) }
 }
 
 /** A name in one span. Models may invent names of tools and agents: what does not look like a name may be text of a person. */
-export function nameOf(text: string): string {
+export function spanWord(text: string): string {
   return /^[\w.:@/+-]{1,128}$/.test(text) ? text : '_other'
 }
 
 /** The names of the facts of a run, by the conventions. */
 export function runAttributes(
-  { agent, hash, conversationId, runId }: TracedRunFacts,
+  {
+    agent,
+    hash,
+    conversationId,
+    runId,
+  }: { readonly agent: string; readonly hash: string; readonly conversationId: string; readonly runId: string },
   vocabulary: Vocabulary,
 ): SpanAttributes {
   const attributes: Record<string, SpanValue> = {
@@ -48,26 +53,21 @@ export function runAttributes(
   return attributes
 }
 
-export interface TracedRunFacts {
-  readonly agent: string
-  readonly hash: string
-  readonly conversationId: string
-  readonly runId: string
-}
-
 /** Adds the tokens of a call. Who sums up spans counts each token once, so runs have none of these. */
-export function addUsage(to: Record<string, SpanValue>, usage: UsageFacts, vocabulary: Vocabulary): void {
+export function addUsageAttributes(
+  to: Record<string, SpanValue>,
+  usage: {
+    readonly inputTokens: number
+    readonly outputTokens: number
+    readonly cacheReadTokens: number
+    readonly cacheWriteTokens: number
+  },
+  vocabulary: Vocabulary,
+): void {
   to['gen_ai.usage.input_tokens'] = usage.inputTokens
   to['gen_ai.usage.output_tokens'] = usage.outputTokens
   if (usage.cacheReadTokens > 0) to['gen_ai.usage.cache_read.input_tokens'] = usage.cacheReadTokens
   if (usage.cacheWriteTokens > 0) to[CACHE_WRITE[vocabulary]] = usage.cacheWriteTokens
-}
-
-export interface UsageFacts {
-  readonly inputTokens: number
-  readonly outputTokens: number
-  readonly cacheReadTokens: number
-  readonly cacheWriteTokens: number
 }
 
 const CACHE_WRITE: Readonly<Record<Vocabulary, string>> = {
@@ -95,8 +95,8 @@ const SETTINGS: readonly (readonly [keyof ModelSettings, string])[] = [
 
 /** Adds the names that a provider gave its answer. */
 export function addResponse(to: Record<string, SpanValue>, { id, model }: ModelResponse): void {
-  if (id !== undefined) to['gen_ai.response.id'] = nameOf(id)
-  if (model !== undefined) to['gen_ai.response.model'] = nameOf(model)
+  if (id !== undefined) to['gen_ai.response.id'] = spanWord(id)
+  if (model !== undefined) to['gen_ai.response.model'] = spanWord(model)
 }
 
 /** Why a model ended its answer, in the words of the conventions. */

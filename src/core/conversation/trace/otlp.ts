@@ -117,17 +117,12 @@ function* spansBelow(tree: TreeReader, run: TimelineRun, style: SpanStyle): Gene
   if (own !== undefined) yield own
   for (const part of run.spans) {
     const node = tree.node(part.nodeId)
-    if (node?.endedAt != null && isOwnWork(node, turn)) yield* nodeSpans(tree, node, { part, style })
+    if (node?.endedAt != null && isOwnWork(node, turn)) yield* nodeSpans(tree, node, part, style)
     for (const below of part.runs) yield* spansBelow(tree, below, style)
   }
 }
 
-interface NodeParts {
-  readonly part: TimelineSpan
-  readonly style: SpanStyle
-}
-
-function nodeSpans(tree: TreeReader, node: Node, { part, style }: NodeParts): Span[] {
+function nodeSpans(tree: TreeReader, node: Node, part: TimelineSpan, style: SpanStyle): Span[] {
   if (isSpeaking(node)) return triesOf(node, part).map((tried) => modelSpan(tree, node, { tried, style }))
   const span = isCall(node) ? toolSpan(tree, node, { waits: waitsForPeople(part), style }) : undefined
   return span === undefined ? [] : [span]

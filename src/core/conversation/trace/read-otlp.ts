@@ -23,17 +23,18 @@ const RULES: OptionRules<OtlpOptions> = {
   vocabulary: oneOf('1.41', 'latest'),
 }
 
-/** What a trace is read from, beside the options of who asks for it. */
-export interface TraceSource {
-  readonly store: Store
-  /** The names that live spans have; undefined where nobody traces. */
-  readonly live: Vocabulary | undefined
-  /** The requests of model calls; null where the reader may not see them. */
-  readonly askedOf: AskedOf | null
-}
-
 /** The trace of a run, or of all runs of a conversation, by its id. */
-export async function readOtlp(source: TraceSource, id: Id, options: OtlpOptions): Promise<OtlpTraces> {
+export async function readOtlp(
+  source: {
+    readonly store: Store
+    /** The names that live spans have; undefined where nobody traces. */
+    readonly live: Vocabulary | undefined
+    /** The requests of model calls; null where the reader may not see them. */
+    readonly askedOf: AskedOf | null
+  },
+  id: Id,
+  options: OtlpOptions,
+): Promise<OtlpTraces> {
   const { store, live = wantedVocabulary(), askedOf } = source
   const { content = false, vocabulary = live } = readOptions('otlp(id, options)', options, RULES)
   const shows = typeof content === 'function' ? content : () => content

@@ -17,11 +17,11 @@ import {
   addResponse,
   addSettings,
   addTransfer,
-  addUsage,
+  addUsageAttributes,
   FINISHED,
   modelNames,
-  nameOf,
   runAttributes,
+  spanWord,
 } from './names.ts'
 import { nodePlace, runPlace } from './place.ts'
 
@@ -64,7 +64,7 @@ export function isCall(node: Node): boolean {
 
 export function runStart(tree: TreeReader, turn: Turn, { vocabulary }: SpanStyle): SpanStart {
   const agent = tree.conversation(turn.conversationId)?.agent
-  const name = nameOf(agent?.name ?? '')
+  const name = spanWord(agent?.name ?? '')
   const facts = { agent: name, hash: agent?.hash ?? '', conversationId: turn.conversationId, runId: turn.id }
   const { traceId, spanId, parentId, isParentForeign } = runPlace(tree, turn)
   return {
@@ -88,7 +88,7 @@ export function runSpan(
   const { outcome, endedAt, createdAt, startedAt, spend } = turn
   if (outcome === null || endedAt === null) return undefined
   const { status, usage, modelCalls, toolCalls, error } = outcome
-  const failed = status === 'completed' ? null : nameOf(error?.code ?? status)
+  const failed = status === 'completed' ? null : spanWord(error?.code ?? status)
   const result: Attributes = {
     'legate.status': status,
     'legate.model_calls': modelCalls,
@@ -98,7 +98,7 @@ export function runSpan(
   result['legate.tokens.output'] = usage.outputTokens
   if (spend !== null) result['legate.cost.usd'] = spend.spent.usd
   if (failed !== null) result['error.type'] = failed
-  addRunContent(result, tree, { turn, style })
+  addRunContent(result, tree, turn, style)
   const wasQueued = startedAt !== null && startedAt > createdAt
   const events = wasQueued ? [waitEvent({ reason: 'queue', start: createdAt, end: startedAt })] : NO_EVENTS
   return endedSpan(start, { end: endedAt, result, events, error: failed })
@@ -133,7 +133,11 @@ function endedSpan(start: SpanStart, { end, result, events, error }: Omit<Span, 
   }
 }
 
-export function modelStart(tree: TreeReader, node: Node, tried: Tried): SpanStart {
+export function modelStart(
+  tree: TreeReader,
+  node: Node,
+  tried: Pick<ModelTry, 'attempt' | 'model' | 'start'>,
+): SpanStart {
   const { attempt, start } = tried
   const { provider, model } = modelNames(tried.model ?? '')
   const attributes: Attributes = {
@@ -150,15 +154,29 @@ export function modelStart(tree: TreeReader, node: Node, tried: Tried): SpanStar
   return { traceId, spanId, parentId, isParentForeign, kind: 'model', name: `chat ${model}`, start, attributes }
 }
 
-type Tried = Pick<ModelTry, 'attempt' | 'model' | 'start'>
-
 /** The span of one try of a model call. */
-export function modelSpan(tree: TreeReader, node: Node, { tried, style, start, asked, heard }: TryParts): Span {
+export function modelSpan(
+  tree: TreeReader,
+  node: Node,
+  {
+    tried,
+    style,
+    start,
+    asked,
+    heard,
+  }: SpanParts & {
+    readonly tried: ModelTry
+    /** The request, where it is known: rows do not hold it. */
+    readonly asked?: AskedModel | undefined
+    /** The end of the answer, as its model told it. */
+    readonly heard?: HeardEnd | undefined
+  },
+): Span {
   const isLast = tried.error === null
   const failure = tried.error ?? node.failure?.code ?? null
-  const error = failure === null ? null : nameOf(failure)
+  const error = failure === null ? null : spanWord(failure)
   const result: Attributes = { 'legate.status': isLast ? node.state : 'errored' }
-  addUsage(result, tried.usage, style.vocabulary)
+  addUsageAttributes(result, tried.usage, style.vocabulary)
   if (error !== null) result['error.type'] = error
   if (asked !== undefined) addRequest(result, asked, style)
   if (heard?.response !== undefined) addResponse(result, heard.response)
@@ -166,14 +184,6 @@ export function modelSpan(tree: TreeReader, node: Node, { tried, style, start, a
   if (finish !== undefined) result['gen_ai.response.finish_reasons'] = [finish]
   if (isLast) addSpoken(result, node, { style, finish })
   return endedSpan(start ?? modelStart(tree, node, tried), { end: tried.end, result, events: NO_EVENTS, error })
-}
-
-export interface TryParts extends SpanParts {
-  readonly tried: ModelTry
-  /** The request, where it is known: rows do not hold it. */
-  readonly asked?: AskedModel | undefined
-  /** The end of the answer, as its model told it. */
-  readonly heard?: HeardEnd | undefined
 }
 
 /** The end of an answer, as its model told it. */
@@ -202,7 +212,7 @@ const FINISHES: Readonly<Record<string, string>> = {
 }
 
 export function toolStart(tree: TreeReader, node: Node, { vocabulary, shows }: SpanStyle): SpanStart {
-  const tool = nameOf(node.input.call?.name ?? node.kind)
+  const tool = spanWord(node.input.call?.name ?? node.kind)
   const agent = vocabulary === '1.41' ? null : childOf(tree, node)
   const attributes: Attributes = {
     'gen_ai.operation.name': 'execute_tool',
@@ -213,7 +223,7 @@ export function toolStart(tree: TreeReader, node: Node, { vocabulary, shows }: S
     'legate.node.id': node.id,
   }
   // A model may write the id of a call itself.
-  if (shows('arguments')) attributes['gen_ai.tool.call.id'] = nameOf(node.input.call?.id ?? '')
+  if (shows('arguments')) attributes['gen_ai.tool.call.id'] = spanWord(node.input.call?.id ?? '')
   if (agent !== null) addTransfer(attributes, agent)
   const name = agent === null ? `execute_tool ${tool}` : `execute_tool ${tool} ${agent}`
   const { traceId, spanId, parentId, isParentForeign } = nodePlace(tree, node)
@@ -224,11 +234,15 @@ export function toolStart(tree: TreeReader, node: Node, { vocabulary, shows }: S
 function childOf(tree: TreeReader, { metadata }: Node): string | null {
   const child = (metadata['subagent'] as { readonly child_conversation_id?: Id } | undefined)?.child_conversation_id
   const agent = child === undefined ? undefined : tree.conversation(child)?.agent
-  return agent === undefined ? null : nameOf(agent.name)
+  return agent === undefined ? null : spanWord(agent.name)
 }
 
 /** The span of a call of a tool that has ended. */
-export function toolSpan(tree: TreeReader, node: Node, { waits, style, start }: CallParts): Span | undefined {
+export function toolSpan(
+  tree: TreeReader,
+  node: Node,
+  { waits, style, start }: SpanParts & { readonly waits: readonly SpanWait[] },
+): Span | undefined {
   if (node.endedAt === null) return undefined
   const error = failureOf(node)
   const result: Attributes = { 'legate.status': node.state }
@@ -242,12 +256,8 @@ export function toolSpan(tree: TreeReader, node: Node, { waits, style, start }: 
   return endedSpan(start ?? toolStart(tree, node, style), { end: node.endedAt, result, events, error })
 }
 
-export interface CallParts extends SpanParts {
-  readonly waits: readonly SpanWait[]
-}
-
 function failureOf({ state, output, failure }: Node): string | null {
-  if (failure !== null) return nameOf(failure.code)
+  if (failure !== null) return spanWord(failure.code)
   if (state !== 'finished') return state
   return output.isError === true ? 'tool_error' : null
 }
@@ -265,25 +275,19 @@ function waitEvent({ reason, start, end }: SpanWait): SpanEvent {
   return { name: 'legate.wait', at: start, attributes: { 'legate.wait.reason': reason, 'legate.wait.ms': end - start } }
 }
 
-function addRunContent(to: Attributes, tree: TreeReader, { turn, style }: RunContent): void {
+function addRunContent(to: Attributes, tree: TreeReader, turn: Turn, style: SpanStyle): void {
   if (style.shows('input')) to['gen_ai.input.messages'] = userMessage(asText(turn.input))
   const answer = turn.outcome?.answerNodeId == null ? undefined : tree.node(turn.outcome.answerNodeId)
   if (answer !== undefined) addSpoken(to, answer, { style, finish: undefined })
 }
 
-interface RunContent {
-  readonly turn: Turn
-  readonly style: SpanStyle
-}
-
-function addSpoken(to: Attributes, { output }: Node, { style: { shows }, finish }: Spoken): void {
+function addSpoken(
+  to: Attributes,
+  { output }: Node,
+  { style: { shows }, finish }: { readonly style: SpanStyle; readonly finish: string | undefined },
+): void {
   if ((output.content === undefined && output.calls === undefined) || !shows('output')) return
   to['gen_ai.output.messages'] = outputMessages(output, finish ?? FINISHED.stop, shows)
-}
-
-interface Spoken {
-  readonly style: SpanStyle
-  readonly finish: string | undefined
 }
 
 function addCallContent(to: Attributes, { input, output }: Node, { shows }: SpanStyle): void {

@@ -113,7 +113,7 @@ export class UiCalls {
     if (event.state === 'rejected' && this.asking.has(toolCallId)) {
       return this.tell({ type: 'tool-output-denied', toolCallId })
     }
-    const { output, errorText } = resultOf(event)
+    const { output, errorText } = uiResult(event)
     if (errorText !== null) return this.tell({ type: 'tool-output-error', toolCallId, errorText })
     return this.tell({ type: 'tool-output-available', toolCallId, output })
   }
@@ -162,7 +162,7 @@ function keyOf(messageId: string, callId: string): string {
 }
 
 /** The result of a call as a page shows it: the value that its tool returned, or the words of its failure. */
-export function resultOf({
+export function uiResult({
   content,
   isError,
   state,
@@ -178,7 +178,7 @@ export interface UiResult {
   readonly errorText: string | null
 }
 
-/** The value behind a result's text; the text itself where it is no JSON. */
+/** The value behind a result's text; the text itself where it is not JSON. */
 function valueIn(content: Content): Json {
   const read = typeof content === 'string' ? parseJson(content) : undefined
   return read?.ok === true ? read.value : shown(content)

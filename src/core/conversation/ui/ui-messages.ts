@@ -27,7 +27,7 @@ import {
 } from './ui-chunk.ts'
 import type { UiPageQuery } from './ui-options.ts'
 import { callEnd } from './ui-subagents.ts'
-import { isShown, placeOf, untoldEvents } from './ui-untold.ts'
+import { eventPlace, isShown, untoldEvents } from './ui-untold.ts'
 import { fileOf, UiWriter } from './ui-writer.ts'
 
 const UI_PAGE: OptionRules<UiPageQuery> = { ...TURN_PAGE, approvals: oneOf('ask', 'show') }
@@ -137,7 +137,7 @@ function openAsks(tree: TreeReader, runId: Id): RunEvent[] {
 }
 
 function askOf(node: Node, path: readonly string[]): RunEvent[] {
-  const place = placeOf(node, path)
+  const place = eventPlace(node, path)
   const expiresAt = node.wakeAt ?? 0
   if (node.state === 'awaiting_approval') {
     const { request, input, digest, reason } = approvalOf(node)

@@ -1,5 +1,5 @@
 import type { RunEvent } from '../../graph/event.ts'
-import { resultOf } from './ui-calls.ts'
+import { uiResult } from './ui-calls.ts'
 import type { UiDataPart, UiSubagent, UiSubagentCall } from './ui-chunk.ts'
 
 type Of<T extends RunEvent['type']> = Extract<RunEvent, { type: T }>
@@ -74,7 +74,7 @@ export class UiSubagents {
 export function callEnd(
   event: Pick<Of<'tool-result'>, 'content' | 'isError' | 'state' | 'json'>,
 ): Pick<UiSubagentCall, 'state' | 'output' | 'errorText'> {
-  const { output, errorText } = resultOf(event)
+  const { output, errorText } = uiResult(event)
   if (event.state === 'rejected') return { state: 'output-denied', output, errorText }
   return { state: errorText === null ? 'output-available' : 'output-error', output, errorText }
 }

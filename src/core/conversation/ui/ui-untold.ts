@@ -15,7 +15,7 @@ export function untoldEvents(nodes: readonly Node[], conversation: Conversation)
 
 function untold(node: Node, { path }: Conversation): RunEvent[] {
   if (node.metadata['copyOf'] === undefined && node.metadata['restored'] !== true) return []
-  const place = placeOf(node, path)
+  const place = eventPlace(node, path)
   if (node.kind === 'agent_message') return [{ ...place, ...answerEvent(node, null) }]
   const { call } = node.input
   if (node.kind !== 'task' || call === undefined) return []
@@ -26,6 +26,6 @@ function untold(node: Node, { path }: Conversation): RunEvent[] {
 }
 
 /** Where an event that is made for a node happened. */
-export function placeOf({ id, conversationId, turnId, endedAt, createdAt }: Node, path: readonly string[]) {
+export function eventPlace({ id, conversationId, turnId, endedAt, createdAt }: Node, path: readonly string[]) {
   return { seq: 0, at: endedAt ?? createdAt, conversationId, runId: turnId, nodeId: id, path, parentId: null }
 }

@@ -29,7 +29,7 @@ export async function joinSpawned<Out>(
 ): Promise<JoinResult<Out>> {
   const { losers = 'leave', timeoutMs } = readOptions('joinSpawned(spawned, how, options)', options, OPTIONS)
   if (typeof how === 'number' && !(Number.isInteger(how) && how >= 1)) {
-    throw new InputError('invalid_input', `joinSpawned(): ${how} is no number of agents that must complete.`)
+    throw new InputError('invalid_input', `joinSpawned(): ${how} is not a number of agents that must complete.`)
   }
   if (typeof how !== 'number' && !HOW.includes(how)) {
     throw new InputError(

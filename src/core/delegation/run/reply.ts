@@ -103,7 +103,7 @@ class Speech {
 
   say(text: unknown): void | Promise<void> {
     if (typeof text !== 'string') {
-      throw new DefinitionError('definition', `The reply of "${this.run.agent.name}" yields what is no text.`)
+      throw new DefinitionError('definition', `The reply of "${this.run.agent.name}" yields what is not a text.`)
     }
     if (text === '') return
     this.text += text

@@ -5,7 +5,7 @@ import type { AiSdkModel, AiSdkStream, ModelLabel } from './ai-sdk-model.ts'
 import { callOptions } from './call-options.ts'
 import { knownSecrets } from './known-secrets.ts'
 import { PartReader } from './part-reader.ts'
-import { field, providerError } from './provider-error.ts'
+import { errorField, providerError } from './provider-error.ts'
 import { Wrapping } from './wrapping.ts'
 
 /** One answer while it is read. A reader that leaves early hangs up at once, even in the middle of a read. */
@@ -76,11 +76,11 @@ export class AiSdkAnswer implements AsyncIterator<Part> {
   }
 
   /**
-   * Clients skip text that is no event, so a web page looks like a stream without content. Some clients report that as
+   * Clients skip text that is not an event, so a web page looks like a stream without content. Some clients report that as
    * a failure.
    */
   private isSilent(thrown: unknown): boolean {
-    const isSilence = thrown === undefined || field(thrown, 'name') === 'AI_InvalidResponseDataError'
+    const isSilence = thrown === undefined || errorField(thrown, 'name') === 'AI_InvalidResponseDataError'
     return isSilence && !this.isHeard && isDocument(this.contentType)
   }
 
@@ -88,7 +88,7 @@ export class AiSdkAnswer implements AsyncIterator<Part> {
     this.wrapping = new Wrapping(this.model, this.call.request)
     const options = callOptions(this.model, this.wrapping)
     const answer = await this.model.doStream({ ...options, abortSignal: this.hangUp.signal } as never)
-    this.contentType = String(field(field(field(answer, 'response'), 'headers'), 'content-type') ?? '')
+    this.contentType = String(errorField(errorField(errorField(answer, 'response'), 'headers'), 'content-type') ?? '')
     return answer.stream.getReader()
   }
 

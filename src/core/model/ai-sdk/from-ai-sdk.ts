@@ -1,6 +1,6 @@
 import { DefinitionError } from '../../base/error.ts'
 import type { Model } from '../model.ts'
-import { lateIterator } from '../stream-parts.ts'
+import { openingIterator } from '../stream-parts.ts'
 import { AI_SDK_VERSIONS, type AiSdkModel, isAiSdkModel, type ModelLabel, providerName } from './ai-sdk-model.ts'
 
 /**
@@ -17,7 +17,7 @@ export function adapt(model: AiSdkModel, adapted: ModelLabel): Model {
     id: adapted.id,
     stream: (request, { signal }) => ({
       [Symbol.asyncIterator]: () =>
-        lateIterator(
+        openingIterator(
           import('./answer.ts').then(({ AiSdkAnswer }) => new AiSdkAnswer(model, adapted, { request, signal })),
         ),
     }),
@@ -32,7 +32,7 @@ function check(model: unknown): void {
   if (!isAiSdkModel(model)) {
     throw new DefinitionError(
       'definition',
-      "fromAiSdk(): that is no model of the AI SDK. Give it what a provider makes: fromAiSdk(openai('gpt-5')).",
+      "fromAiSdk(): that is not a model of the AI SDK. Give it what a provider makes: fromAiSdk(openai('gpt-5')).",
     )
   }
   const { specificationVersion, modelId } = model

@@ -2,7 +2,7 @@ import { within } from '../../base/abort.ts'
 import { passwordsIn } from '../../base/secrets/secrets.ts'
 import { isSecretName } from '../../base/secrets/shapes.ts'
 import { lastGoodConfig } from '../config.ts'
-import { field } from './provider-error.ts'
+import { errorField } from './provider-error.ts'
 
 /** A shorter value may be an ordinary word, even if its variable is named like a secret. */
 const SHORTEST = 8
@@ -13,14 +13,18 @@ const HEADERS_MS = 500
  * environment.
  */
 export async function knownSecrets(model: unknown, error: unknown): Promise<string[]> {
-  return [...(await sentSecrets(model)), ...passwordsIn(String(field(error, 'url') ?? '')), ...environmentSecrets()]
+  return [
+    ...(await sentSecrets(model)),
+    ...passwordsIn(String(errorField(error, 'url') ?? '')),
+    ...environmentSecrets(),
+  ]
 }
 
 /** Reads the headers that models of the AI SDK keep in `config`, or the function there that returns them. */
 export async function sentSecrets(model: unknown): Promise<string[]> {
-  const config = field(model, 'config')
+  const config = errorField(model, 'config')
   const headers = await soon(() => {
-    const given = field(config, 'headers')
+    const given = errorField(config, 'headers')
     return typeof given === 'function' ? given.call(config) : given
   })
   if (typeof headers !== 'object' || headers === null) return []

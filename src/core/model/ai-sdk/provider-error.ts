@@ -59,35 +59,36 @@ function mayPass(error: unknown, status: number | undefined): boolean {
   if (status === undefined ? retryDelay(error, 2) !== undefined : retryDelay({ status }, 2) !== undefined) return true
   // A good status only shows how the answer began: if it failed later, it was cut or unreadable.
   if (isGarbled(error) || isBegun(error)) return true
-  return [error, field(error, 'error')].some((one) =>
-    ['type', 'code', 'status'].some((key) => PASSING.has(String(field(one, key)))),
+  return [error, errorField(error, 'error')].some((one) =>
+    ['type', 'code', 'status'].some((key) => PASSING.has(String(errorField(one, key)))),
   )
 }
 
 function isBegun(error: unknown): boolean {
-  const status = field(error, 'statusCode')
+  const status = errorField(error, 'statusCode')
   return typeof status === 'number' && status < 300
 }
 
 function isGarbled(error: unknown): boolean {
-  return GARBLED.has(String(field(error, 'name')))
+  return GARBLED.has(String(errorField(error, 'name')))
 }
 
 /** True when the server never answered. */
 function isUnreachable(error: unknown): boolean {
-  return statusOf(error) === undefined && String(field(error, 'message')).startsWith('Cannot connect to API')
+  return statusOf(error) === undefined && String(errorField(error, 'message')).startsWith('Cannot connect to API')
 }
 
 /** The status of the answer, or the code of an error inside a stream where that is a status. */
 function statusOf(error: unknown): number | undefined {
-  const inner = field(error, 'error')
-  const found = [field(error, 'statusCode'), field(error, 'code'), field(inner, 'code')]
+  const inner = errorField(error, 'error')
+  const found = [errorField(error, 'statusCode'), errorField(error, 'code'), errorField(inner, 'code')]
   return found.find((one): one is number => typeof one === 'number' && one >= 400 && one < 600)
 }
 
 function wordsOf(error: unknown): string {
-  const inner = field(field(error, 'error'), 'message')
-  if (typeof inner === 'string' && inner !== '' && typeof field(error, 'message') !== 'string') return messageOf(inner)
+  const inner = errorField(errorField(error, 'error'), 'message')
+  if (typeof inner === 'string' && inner !== '' && typeof errorField(error, 'message') !== 'string')
+    return messageOf(inner)
   return messageOf(error)
 }
 
@@ -110,7 +111,7 @@ export function isNotThere(status: unknown): boolean {
 }
 
 function notThere(error: unknown, urlName: string | undefined): string {
-  const url = field(error, 'url')
+  const url = errorField(error, 'url')
   const [asked] = typeof url === 'string' ? url.split('?') : []
   const version = asked === undefined || /\/v\d/.test(asked) ? '' : ': most servers want /v1 at its end'
   const address = urlName === undefined ? '' : `, and the address in ${urlName}${version}`
@@ -129,17 +130,17 @@ function longPause(askedMs: number | undefined): string {
 
 /** Reads `Retry-After` (seconds or a date), or `retry-after-ms` where a provider is more exact. */
 function askedPause(error: unknown): number | undefined {
-  const headers = field(error, 'responseHeaders')
-  const exact = Number.parseFloat(String(field(headers, 'retry-after-ms')))
+  const headers = errorField(error, 'responseHeaders')
+  const exact = Number.parseFloat(String(errorField(headers, 'retry-after-ms')))
   if (exact >= 0) return exact
-  const after = String(field(headers, 'retry-after') ?? '')
+  const after = String(errorField(headers, 'retry-after') ?? '')
   if (/^\d+(\.\d+)?$/.test(after)) return Number(after) * 1_000
   const until = Date.parse(after) - Date.now()
   return Number.isNaN(until) ? undefined : Math.max(0, until)
 }
 
 /** Reads a property of a value that a provider threw or made, which may be anything. */
-export function field(from: unknown, key: string): unknown {
+export function errorField(from: unknown, key: string): unknown {
   if (typeof from !== 'object' || from === null) return undefined
   try {
     return Reflect.get(from, key)

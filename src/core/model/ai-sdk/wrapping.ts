@@ -12,7 +12,7 @@ const INPUT_FIELD = 'input'
 const OUTPUT_FIELD = 'output'
 
 /**
- * Stands between an agent and a provider. On the way there it wraps every value that is no object, in schemas and in
+ * Stands between an agent and a provider. On the way there it wraps every value that is not an object, in schemas and in
  * earlier messages; on the way back it unwraps them. Agents, records and hooks never see the wrapping.
  */
 export class Wrapping {

@@ -1,5 +1,5 @@
 import { DefinitionError, messageOf } from '../../base/error.ts'
-import { readConfig } from '../config.ts'
+import { readModelConfig } from '../config.ts'
 import type { Model } from '../model.ts'
 import { modelWithKey, providersWithKey } from './model-names.ts'
 import { callableModel, namedModel } from './named-model.ts'
@@ -44,7 +44,7 @@ async function defaultModel(): Promise<Model> {
 export function configuredModel(): { readonly name: string; readonly where: string } | undefined {
   const byVariable = process.env['LEGATE_MODEL']?.trim() ?? ''
   if (byVariable !== '') return { name: byVariable, where: 'LEGATE_MODEL' }
-  const { model, path } = readConfig()
+  const { model, path } = readModelConfig()
   return model === null ? undefined : { name: model, where: `model in ${path}` }
 }
 
@@ -60,7 +60,7 @@ function named(name: string, where: string): Model {
 }
 
 function nothingNamed(why: string): DefinitionError {
-  const { path } = readConfig()
+  const { path } = readModelConfig()
   const model = modelWithKey() ?? 'anthropic/claude-sonnet-5'
   return new DefinitionError(
     'definition',

@@ -1,5 +1,5 @@
 import { DefinitionError } from '../../base/error.ts'
-import { readConfig } from '../config.ts'
+import { readModelConfig } from '../config.ts'
 import { findProvider, providerNames } from './providers.ts'
 
 /**
@@ -57,7 +57,7 @@ export function aliasOf(name: string): string | undefined {
 
 /** Looks a name up in the aliases of the config file; returns the name itself where they do not have it. */
 export function resolveAlias(name: string): string {
-  const { aliases, path } = readConfig()
+  const { aliases, path } = readModelConfig()
   const seen = new Set<string>()
   let current = name
   for (let next = aliasIn(aliases, current); next !== undefined; next = aliasIn(aliases, current)) {

@@ -1,9 +1,9 @@
 import { DefinitionError, ModelError } from '../../base/error.ts'
 import { nearest } from '../../base/options.ts'
 import { adapt } from '../ai-sdk/from-ai-sdk.ts'
-import { holdsUser, readConfig } from '../config.ts'
+import { holdsUser, readModelConfig } from '../config.ts'
 import type { Model, NamedKey } from '../model.ts'
-import { lateIterator } from '../stream-parts.ts'
+import { openingIterator } from '../stream-parts.ts'
 import { fullModelName, modelWithKey, resolveAlias } from './model-names.ts'
 import { findProvider, loadModels, type Provider, providerNames } from './providers.ts'
 
@@ -29,7 +29,7 @@ export function namedModel(name: string): Model {
     },
     stream(request, options) {
       const stream = loaded().then((model) => model.stream(request, options)[Symbol.asyncIterator]())
-      return { [Symbol.asyncIterator]: () => lateIterator(stream) }
+      return { [Symbol.asyncIterator]: () => openingIterator(stream) }
     },
     secrets: async () => (await (await loaded()).secrets?.()) ?? [],
     namedKey: () => keyOf(resolve(name).provider),
@@ -85,7 +85,7 @@ function resolveCallable(name: string): ModelTarget {
 }
 
 function noSuchModel(name: string, id: string): DefinitionError {
-  const { aliases, path } = readConfig()
+  const { aliases, path } = readModelConfig()
   const known = aliases.size === 0 ? `none in ${path}` : [...aliases.keys()].join(', ')
   const what = name === id ? `"${name}"` : `"${name}" (alias of "${id}")`
   const [written = '', ...rest] = id.split('/')
@@ -98,7 +98,7 @@ function noSuchModel(name: string, id: string): DefinitionError {
 }
 
 function noKey(id: string, { name, keyNames }: Provider): ModelError {
-  const { path } = readConfig()
+  const { path } = readModelConfig()
   const other = modelWithKey()
   const instead =
     other === undefined
@@ -112,7 +112,7 @@ function noKey(id: string, { name, keyNames }: Provider): ModelError {
 
 /** The variable or file that sets a provider's address, or could. */
 function whereUrlIs({ name, urlNames }: Provider): string {
-  const { providers, path } = readConfig()
+  const { providers, path } = readModelConfig()
   if (providers.get(name)?.url != null) return path
   return urlNames.find((one) => (process.env[one] ?? '').trim() !== '') ?? urlNames[0] ?? path
 }
@@ -125,6 +125,6 @@ function userInUrl({ name, urlNames, keyNames }: Provider): DefinitionError {
 }
 
 function noUrl({ name }: Provider): DefinitionError {
-  const { path } = readConfig()
+  const { path } = readModelConfig()
   return new DefinitionError('definition', `The provider "${name}" needs its url in ${path}, such as "https://.../v1".`)
 }

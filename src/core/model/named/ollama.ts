@@ -33,7 +33,7 @@ async function canChat(model: string): Promise<boolean> {
   return !Array.isArray(capabilities) || capabilities.length === 0 || capabilities.includes('completion')
 }
 
-/** Returns an empty object for everything that is no answer. */
+/** Returns an empty object for everything that is not an answer. */
 async function fetchJson(path: string, body?: object): Promise<object> {
   const asked = body === undefined ? {} : { method: 'POST', body: JSON.stringify(body) }
   const text = await fetchText(`${ollamaUrl()}${path}`, asked)

@@ -1,6 +1,6 @@
 import { trimEnd } from '../../base/text.ts'
 import type { AiSdkModel } from '../ai-sdk/ai-sdk-model.ts'
-import { type Api, readConfig } from '../config.ts'
+import { type Api, readModelConfig } from '../config.ts'
 import { isDocument, notAStream } from '../stream-parts.ts'
 
 /** A provider by its name, as the environment and the config file describe it now. */
@@ -65,7 +65,7 @@ const known: ReadonlyMap<string, ProviderEntry> = new Map(Object.entries(KNOWN))
 
 export function findProvider(name: string): Provider | undefined {
   const base = known.get(name)
-  const own = readConfig().providers.get(name)
+  const own = readModelConfig().providers.get(name)
   if (base === undefined && own === undefined) return undefined
   const keyNames = own?.keyEnv === undefined || own.keyEnv === null ? (base?.keyNames ?? []) : [own.keyEnv]
   const urlNames = base?.urlNames ?? []
@@ -84,7 +84,7 @@ export function findProvider(name: string): Provider | undefined {
 
 /** The names that may stand before the slash. */
 export function providerNames(): string[] {
-  return [...new Set([...known.keys(), ...readConfig().providers.keys()])]
+  return [...new Set([...known.keys(), ...readModelConfig().providers.keys()])]
 }
 
 /**

@@ -7,7 +7,7 @@ import { namedModel } from './named-model.ts'
 /** Every form of a model: `"provider/model"` or an alias, a model of the AI SDK, or a Model. */
 export type ModelLike = Model | AiSdkModel | string
 
-/** Undefined for a value that is no model. */
+/** Undefined for a value that is not a model. */
 export function toModel(value: unknown): Model | undefined {
   if (typeof value === 'string') return value.trim() === '' ? undefined : namedModel(value.trim())
   if (typeof value !== 'object' || value === null) return undefined

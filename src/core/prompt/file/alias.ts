@@ -2,8 +2,8 @@ import { DefinitionError } from '../../base/error.ts'
 import { parseParameters } from '../../base/function-parameters.ts'
 import type { Json } from '../../base/json.ts'
 import { nearest } from '../../base/options.ts'
+import { jsonOf, type TextPlace, TextProblem, type TextTree } from '../../base/text-tree/tree.ts'
 import type { Prompt } from '../prompt.ts'
-import { dataOf, FileProblem, type PromptEntry, type PromptTree } from './tree.ts'
 
 /** A method that prompt files may call under `.alias`. Files can call only methods that are offered. */
 export interface PromptAlias<P extends Prompt = Prompt> {
@@ -63,11 +63,9 @@ const SLOT_HELPERS = [
   ...['output', 'output_format', 'options'],
 ]
 
-interface How {
-  readonly always: boolean
-}
-
-function helper<P extends Prompt>(apply: (prompt: P, value: Json, how: How) => P): PromptAlias<P> {
+function helper<P extends Prompt>(
+  apply: (prompt: P, value: Json, how: { readonly always: boolean }) => P,
+): PromptAlias<P> {
   return {
     params: ['prompt', 'always'],
     run: (prompt, [value = null, always = false]) => {
@@ -87,43 +85,42 @@ function setter<P extends Prompt>(always: boolean): PromptAlias<P> {
   }
 }
 
-/** Finds the method that a file names. Throws FileProblem for one that is not offered. */
-export function aliasNamed<A>(aliases: ReadonlyMap<string, A>, { key, at }: PromptEntry): A {
+/** Finds the method that a file names. Throws TextProblem for one that is not offered. */
+export function aliasNamed<A>(aliases: ReadonlyMap<string, A>, key: string, at: TextPlace): A {
   const alias = aliases.get(key)
   if (alias !== undefined) return alias
   const offered = [...aliases.keys()]
   const meant = nearest(key, offered)
   const hint = meant === undefined ? `These are: ${offered.join(', ')}.` : `Did you mean ${meant}?`
-  throw new FileProblem(`${JSON.stringify(key)} is not offered to prompt files`, at, hint)
+  throw new TextProblem(`${JSON.stringify(key)} is not offered to prompt files`, at, hint)
 }
 
-/** Reads a method's arguments in order: nothing, or `{ name: value, .args: [...] }`. Throws FileProblem. */
-export function aliasArguments({ params }: Pick<PromptAlias, 'params'>, tree: PromptTree): (Json | undefined)[] {
+/** Reads a method's arguments in order: nothing, or `{ name: value, .args: [...] }`. Throws TextProblem. */
+export function aliasArguments({ params }: Pick<PromptAlias, 'params'>, tree: TextTree): (Json | undefined)[] {
   if (tree.kind === 'leaf' && tree.value === null) return params.map(() => undefined)
-  if (tree.kind !== 'map') throw new FileProblem('the arguments are { name: value } or nothing', tree.at, ARGS)
+  if (tree.kind !== 'map') throw new TextProblem('the arguments are { name: value } or nothing', tree, ARGS)
   const args = new Map<string, Json>()
-  for (const entry of tree.entries) {
-    if (entry.key === '.args') addInOrder(args, params, entry.value)
-    else addNamed(args, params, entry)
+  const add = (name: string, value: TextTree, at: TextPlace) => {
+    if (!params.includes(name))
+      throw new TextProblem(`there is no argument ${JSON.stringify(name)}`, at, `There are: ${params.join(', ')}.`)
+    if (args.has(name)) throw new TextProblem(`the argument ${JSON.stringify(name)} is given twice`, at)
+    args.set(name, jsonOf(value))
+  }
+  for (const [key, entry] of tree.entries) {
+    if (key !== '.args') add(key, entry.value, entry)
+    else for (const [name, item] of inOrder(entry.value, params)) add(name, item, item)
   }
   return params.map((name) => args.get(name))
 }
 
 const ARGS = 'Arguments without names are a list under .args.'
 
-function addInOrder(args: Map<string, Json>, params: readonly string[], list: PromptTree): void {
-  if (list.kind !== 'list') throw new FileProblem('.args is a list', list.at)
-  list.items.forEach((item, index) => {
+/** Gives each item of the list under `.args` the name of its parameter. */
+function inOrder(list: TextTree, params: readonly string[]): (readonly [string, TextTree])[] {
+  if (list.kind !== 'list') throw new TextProblem('.args is a list', list)
+  return list.items.map((item, index) => {
     const name = params[index]
-    if (name === undefined)
-      throw new FileProblem(`there are only ${params.length} arguments: ${params.join(', ')}`, item.at)
-    addNamed(args, params, { key: name, at: item.at, value: item })
+    if (name !== undefined) return [name, item] as const
+    throw new TextProblem(`there are only ${params.length} arguments: ${params.join(', ')}`, item)
   })
-}
-
-function addNamed(args: Map<string, Json>, params: readonly string[], { key, at, value }: PromptEntry): void {
-  if (!params.includes(key))
-    throw new FileProblem(`there is no argument ${JSON.stringify(key)}`, at, `There are: ${params.join(', ')}.`)
-  if (args.has(key)) throw new FileProblem(`the argument ${JSON.stringify(key)} is given twice`, at)
-  args.set(key, dataOf(value))
 }

@@ -1,14 +1,15 @@
 import { messageOf } from '../../base/error.ts'
 import { sizeOf } from '../../base/json.ts'
 import { code, list, type OptionRules, oneOf, readOptions, record, text } from '../../base/options.ts'
-import { readYaml, type YamlTree, YamlTrouble } from '../../base/yaml-tree.ts'
+import { readJsonTree } from '../../base/text-tree/read-json.ts'
+import { readYaml } from '../../base/text-tree/read-yaml.ts'
+import { entryOf, leavesOf, type TextPlace, TextProblem, type TextTree } from '../../base/text-tree/tree.ts'
 import { Prompt } from '../prompt.ts'
 import type { PromptWarning } from '../render/options.ts'
 import { type Mappings, readMappings } from '../slots/placeholder.ts'
 import { builtInAliases, type PromptAliases, readAliases } from './alias.ts'
 import { applyTree } from './apply-tree.ts'
-import { parseJsonTree } from './parse-json.ts'
-import { entryOf, FileProblem, fileError, type PromptPlace, type PromptTree } from './tree.ts'
+import { fileError } from './file-error.ts'
 
 export interface PromptLoadOptions<P extends Prompt = Prompt> {
   /** Values for `${name}` in keys, texts and arguments of the file. */
@@ -20,7 +21,7 @@ export interface PromptLoadOptions<P extends Prompt = Prompt> {
   /** Methods that `.alias` may call beside those of every prompt. */
   readonly aliases?: PromptAliases<P>
   /** Called for each part of the file that has no effect. */
-  readonly onWarning?: (warning: PromptWarning & { readonly file: string } & PromptPlace) => void
+  readonly onWarning?: (warning: PromptWarning & { readonly file: string } & TextPlace) => void
 }
 
 export interface TextLoadOptions<P extends Prompt = Prompt> extends PromptLoadOptions<P> {
@@ -50,66 +51,57 @@ export async function loadPromptText<P extends Prompt = Prompt>(
   const { format = 'yaml', file = '<text>', onWarning } = readOptions('loadPromptText(text, options)', options, OPTIONS)
   const mappings = readMappings(options.mappings)
   const aliases = new Map(Object.entries({ ...builtInAliases<P>(), ...readAliases(options.aliases ?? {}) }))
-  const warn = (warning: PromptWarning, at: PromptPlace) => onWarning?.({ ...warning, ...at, file })
+  const warn = (warning: PromptWarning, { line, column }: TextPlace) => onWarning?.({ ...warning, line, column, file })
   try {
     const tree = partOf(await parsed(given, format), options.promptKeyPath)
     return applyTree(options.onto ?? (new Prompt() as P), tree, { mappings, aliases, warn })
   } catch (error) {
-    if (!(error instanceof FileProblem)) throw error
+    if (!(error instanceof TextProblem)) throw error
     const { message: problem, at, hint, cause } = error
     throw fileError({ problem, file, at, cause, ...(hint === undefined ? {} : { hint }) })
   }
 }
 
-async function parsed(text: string, format: 'yaml' | 'json'): Promise<PromptTree> {
+async function parsed(text: string, format: 'yaml' | 'json'): Promise<TextTree> {
   const bare = (text.charCodeAt(0) === byteOrderMark ? text.slice(1) : text).toWellFormed()
   if (bare.length > MOST_PROMPT_BYTES || sizeOf(bare) > MOST_PROMPT_BYTES) {
-    throw new FileProblem(`the text has more than ${MOST_PROMPT_BYTES} bytes`, { line: 1, column: 1 })
+    throw new TextProblem(`the text has more than ${MOST_PROMPT_BYTES} bytes`, { line: 1, column: 1 })
   }
   try {
-    return format === 'json' ? parseJsonTree(bare) : await parseYaml(bare)
+    return format === 'json' ? readJsonTree(bare) : await parseYaml(bare)
   } catch (error) {
-    if (error instanceof FileProblem) throw error
-    throw new FileProblem(`the text cannot be read: ${messageOf(error)}`, { line: 1, column: 1 })
+    if (error instanceof TextProblem) throw error
+    throw new TextProblem(`the text cannot be read: ${messageOf(error)}`, { line: 1, column: 1 })
   }
 }
 
 const byteOrderMark = 0xfeff
 
-function partOf(tree: PromptTree, path: string | readonly string[] = []): PromptTree {
+function partOf(tree: TextTree, path: string | readonly string[] = []): TextTree {
   if (path === '') return tree
   const keys = typeof path === 'string' ? path.split('.') : path
   return keys.reduce((part, key, index) => {
     const found = entryOf(part, part.kind === 'list' ? Number(key) : key)
     if (found !== undefined) return found.value
     const wanted = keys.slice(0, index + 1).join('.')
-    const there = part.kind === 'map' ? part.entries.map((entry) => entry.key).slice(0, 20) : []
-    throw new FileProblem(`there is nothing at ${JSON.stringify(wanted)}`, part.at, `There are: ${there.join(', ')}.`)
+    const there = part.kind === 'map' ? [...part.entries.keys()].slice(0, 20) : []
+    throw new TextProblem(`there is nothing at ${JSON.stringify(wanted)}`, part, `There are: ${there.join(', ')}.`)
   }, tree)
 }
 
 const LIMITS = { deepest: 60, mostValues: 20_000, mostWords: 70_000 } as const
 
-/** Parses the YAML of a prompt file, with the place of every value. Throws FileProblem. */
-async function parseYaml(text: string): Promise<PromptTree> {
-  try {
-    return treeOf(await readYaml(text, LIMITS))
-  } catch (error) {
-    if (!(error instanceof YamlTrouble)) throw error
-    throw new FileProblem(error.isSyntax ? `not valid YAML: ${error.message}` : error.message, error.at, error.hint)
-  }
-}
-
-function treeOf(tree: YamlTree): PromptTree {
-  const at = { line: tree.line, column: tree.column }
-  if (tree.kind === 'list') return { kind: 'list', items: tree.items.map(treeOf), at }
-  if (tree.kind === 'leaf') {
-    const { value } = tree
-    if (typeof value === 'number' && !Number.isFinite(value)) throw new FileProblem(`${value} is no number to keep`, at)
-    return { kind: 'leaf', value, at }
-  }
-  const entries = [...tree.entries].map(([key, { line, column, value }]) => {
-    return { key, at: { line, column }, value: treeOf(value) }
+/** Parses the YAML of a prompt file, with the place of every value. Throws TextProblem. */
+async function parseYaml(text: string): Promise<TextTree> {
+  const tree = await readYaml(text, LIMITS).catch((error) => {
+    if (!(error instanceof TextProblem && error.isSyntax)) throw error
+    throw new TextProblem(`not valid YAML: ${error.message}`, error.at, error.hint)
   })
-  return { kind: 'map', entries, at }
+  for (const leaf of leavesOf(tree)) {
+    const { value } = leaf
+    if (typeof value === 'number' && !Number.isFinite(value)) {
+      throw new TextProblem(`${value} is not a number that can be kept`, leaf)
+    }
+  }
+  return tree
 }

@@ -19,15 +19,20 @@ export function slotBlock(view: SlotLayer, slot: string, title: string): TitledB
   return value === undefined || isEmpty(value) ? [] : [{ title, text: blockText(slot, value) }]
 }
 
-export interface MainParts {
-  readonly output: Output
-  readonly rendering: Rendering
-  /** False where the model gets them as tools. */
-  readonly withTools: boolean
-}
-
 /** The blocks that ask something of the model, in reading order. */
-export function mainBlocks(view: SlotLayer, { output, rendering: { titles }, withTools }: MainParts): TitledBlock[] {
+export function mainBlocks(
+  view: SlotLayer,
+  {
+    output,
+    rendering: { titles },
+    withTools,
+  }: {
+    readonly output: Output
+    readonly rendering: Rendering
+    /** False where the model gets them as tools. */
+    readonly withTools: boolean
+  },
+): TitledBlock[] {
   const extras = [...view.keys()].filter((key) => !isSlot(key))
   const { requirement } = output
   return [

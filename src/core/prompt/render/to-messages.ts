@@ -120,14 +120,15 @@ function inTurns(said: readonly Raw[], { roleOf, titles }: Rendering): Raw[] {
   return turns
 }
 
-interface MainMessageParts {
-  readonly rendering: Rendering
-  readonly attachment: readonly MessagePart[]
-  readonly form: Form
-  readonly withTools: boolean
-}
-
-function mainMessages(view: SlotLayer, parts: MainMessageParts): PromptMessage[] {
+function mainMessages(
+  view: SlotLayer,
+  parts: {
+    readonly rendering: Rendering
+    readonly attachment: readonly MessagePart[]
+    readonly form: Form
+    readonly withTools: boolean
+  },
+): PromptMessage[] {
   const { rendering, attachment, form, withTools } = parts
   const role = rendering.roleOf('user')
   const blocks = mainBlocks(view, { output: outputOf(view), rendering, withTools })

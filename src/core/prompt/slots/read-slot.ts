@@ -44,7 +44,7 @@ function formOf(slot: string, value: Json): Json {
 function readTools(value: Json): Json {
   const tools = Array.isArray(value) ? value : [value]
   return tools.map((tool, index) => {
-    if (!isRecord(tool)) return refuse(`tools[${index}] is no object. A tool is { name, desc, kwargs, returns }.`)
+    if (!isRecord(tool)) return refuse(`tools[${index}] is not an object. A tool is { name, desc, kwargs, returns }.`)
     const { name, desc = '', kwargs = {}, returns, ...others } = tool
     const [unknown] = Object.keys(others)
     if (unknown !== undefined)

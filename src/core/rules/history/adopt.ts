@@ -1,6 +1,6 @@
 import type { Draft } from '../../graph/draft.ts'
 import { changeLane, isSkipped, laneOf, withSkip } from '../../graph/lane.ts'
-import { nodeOf, refused, requireIdle, requireWord } from '../../graph/refused.ts'
+import { nodeThatCounts, refused, requireIdle, requireWord } from '../../graph/refused.ts'
 import type { Conversation, Id, LaneFacts, Node, Turn } from '../../graph/rows.ts'
 import { uncover } from '../turn/compaction.ts'
 import { type ChangeScope, leaveChildren, mentionedChildren } from './remake-turn.ts'
@@ -12,7 +12,7 @@ export type Adoption = Pick<ChangeScope, 'conversationId' | 'background'>
  * that counts already stays as it is.
  */
 export function planAdopt(draft: Draft, nodeId: Id, { conversationId, background }: Adoption): void {
-  const node = nodeOf(draft, conversationId, nodeId)
+  const node = nodeThatCounts(draft, conversationId, nodeId)
   const turn = draft.turn(node.turnId)
   const lane = draft.conversation(turn.laneId)
   requireWord(node)

@@ -2,7 +2,7 @@ import { deriveIds } from '../../base/id.ts'
 import { ancestorsOf } from '../../graph/context.ts'
 import type { Draft } from '../../graph/draft.ts'
 import { changeLane, laneOf, PLAIN_LANE } from '../../graph/lane.ts'
-import { nodeOf, refused, requireWord } from '../../graph/refused.ts'
+import { nodeThatCounts, refused, requireWord } from '../../graph/refused.ts'
 import type { Conversation, Id, LaneFacts, Node, Turn } from '../../graph/rows.ts'
 import { slotOf, taskIdsOf } from '../../graph/tasks.ts'
 import { newConversation } from '../turn/say.ts'
@@ -28,7 +28,7 @@ export interface ForkResult {
  * together.
  */
 export function planFork(draft: Draft, nodeId: Id, request: ForkRequest): ForkResult {
-  const node = nodeOf(draft, request.conversationId, nodeId)
+  const node = nodeThatCounts(draft, request.conversationId, nodeId)
   requireWord(node)
   requireForkable(node)
   const source = draft.conversation(node.conversationId)

@@ -2,7 +2,7 @@ import { type Content, textOf } from '../../graph/content.ts'
 import type { Draft } from '../../graph/draft.ts'
 import { isBeside } from '../../graph/kinds.ts'
 import { isSkipped } from '../../graph/lane.ts'
-import { nodeOf, refused, requireIdle, requireOwn, requireWord } from '../../graph/refused.ts'
+import { nodeThatCounts, refused, requireIdle, requireOwn, requireWord } from '../../graph/refused.ts'
 import type { Id, Node } from '../../graph/rows.ts'
 import {
   type ChangeScope,
@@ -15,7 +15,7 @@ import {
 
 /** Asks again for the last answer of a lane. The old answer stays and can be adopted again. */
 export function planRerun(draft: Draft, nodeId: Id, { conversationId, ...scope }: ChangeScope): RemakeResult {
-  const node = nodeOf(draft, conversationId, nodeId)
+  const node = nodeThatCounts(draft, conversationId, nodeId)
   requireWord(node)
   requireRerunnable(draft, node)
   const turn = draft.turn(node.turnId)
@@ -69,7 +69,7 @@ export function planEdit(
   nodeId: Id,
   { content, ...scope }: ChangeScope & { content: Content },
 ): RemakeResult {
-  const node = nodeOf(draft, scope.conversationId, nodeId)
+  const node = nodeThatCounts(draft, scope.conversationId, nodeId)
   const turn = draft.turn(node.turnId)
   const lane = draft.conversation(turn.laneId)
   requireEditable(draft, node)

@@ -2,7 +2,7 @@ import { deriveIds } from '../../base/id.ts'
 import type { Draft } from '../../graph/draft.ts'
 import { isBeside, isEager } from '../../graph/kinds.ts'
 import { isSkipped } from '../../graph/lane.ts'
-import { nodeOf, refused, requireIdle, requireOwn, requireWord } from '../../graph/refused.ts'
+import { nodeThatCounts, refused, requireIdle, requireOwn, requireWord } from '../../graph/refused.ts'
 import type { Id, Node, Turn } from '../../graph/rows.ts'
 import { slotOf, taskIdsOf } from '../../graph/tasks.ts'
 import { findBlockingDenial } from '../turn/end-node.ts'
@@ -28,7 +28,7 @@ export function planRetryNode(draft: Draft, nodeId: Id, scope: ChangeScope): Rem
   const { conversationId } = scope
   const running = replacement(draft, nodeId, conversationId)
   if (running !== undefined) return remadeAs(draft, running.id)
-  const node = nodeOf(draft, conversationId, nodeId)
+  const node = nodeThatCounts(draft, conversationId, nodeId)
   requireWord(node)
   requireRetriable(draft, node)
   const turn = draft.turn(node.turnId)

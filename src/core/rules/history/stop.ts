@@ -1,6 +1,6 @@
 import type { Draft } from '../../graph/draft.ts'
 import { CANCEL_GRACE_MS } from '../../graph/kinds.ts'
-import { nodeOf, refused } from '../../graph/refused.ts'
+import { nodeThatCounts, refused } from '../../graph/refused.ts'
 import type { Id, Node } from '../../graph/rows.ts'
 import { stopRuns } from '../turn/cancel.ts'
 import { endNode } from '../turn/end-node.ts'
@@ -16,7 +16,7 @@ export interface StopRequest {
  * signal and keeps its partial result. A node that has ended, or was asked before, stays as it is.
  */
 export function planStop(draft: Draft, nodeId: Id, { conversationId, reason }: StopRequest): void {
-  const node = nodeOf(draft, conversationId, nodeId)
+  const node = nodeThatCounts(draft, conversationId, nodeId)
   if (node.endedAt !== null || node.marks?.stop != null) return
   requireBegun(draft, node)
   const why = reason ?? 'It was asked to stop.'
@@ -43,7 +43,7 @@ function tell(draft: Draft, { id, turnId }: Node, { change, reason }: { change: 
 
 /** Skips a node that has not begun: nodes after it in sequence continue, nodes that depend on it are skipped too. */
 export function planSkip(draft: Draft, nodeId: Id, { conversationId, reason }: StopRequest): void {
-  const node = nodeOf(draft, conversationId, nodeId)
+  const node = nodeThatCounts(draft, conversationId, nodeId)
   if (node.state === 'skipped') return
   if (node.state !== 'pending' && node.state !== 'awaiting_approval') {
     const instead = node.endedAt === null ? 'Stop it instead.' : 'Exclude it to keep it from models.'

@@ -1,6 +1,6 @@
 import type { Draft } from '../../graph/draft.ts'
 import { changeLane, laneOf } from '../../graph/lane.ts'
-import { nodeOf, refused, turnOf } from '../../graph/refused.ts'
+import { nodeThatCounts, refused, turnOf } from '../../graph/refused.ts'
 import type { Conversation, Id, Node, NodeMarks, Turn } from '../../graph/rows.ts'
 import { stopBackground, stopRuns } from '../turn/cancel.ts'
 import { NO_MARKS } from './retry-node.ts'
@@ -12,7 +12,7 @@ export type VisibilityChange = 'exclude' | 'include' | 'delete' | 'restore'
  * and running nodes are not disturbed: they have their context already.
  */
 export function planVisibility(draft: Draft, nodeId: Id, { conversationId, change }: VisibilityRequest): void {
-  const node = nodeOf(draft, conversationId, nodeId)
+  const node = nodeThatCounts(draft, conversationId, nodeId)
   if (node.endedAt === null) {
     const message = `The node ${nodeId} is ${node.state}: it can be hidden when it has ended. Stop it first.`
     throw refused('wrong_state', message, { nodeId, state: node.state })

@@ -4,7 +4,7 @@ import type { Draft } from '../../graph/draft.ts'
 import { previewOf } from '../../graph/kinds.ts'
 import { changeLane, headOf, isSkipped, laneOf, rangeOf } from '../../graph/lane.ts'
 import type { TreeReader } from '../../graph/reader.ts'
-import { nodeOf, refused, turnOf } from '../../graph/refused.ts'
+import { nodeThatCounts, refused, turnOf } from '../../graph/refused.ts'
 import type { Conversation, Fold, Id, Node, Turn, TurnHistory } from '../../graph/rows.ts'
 import { type Claim, heldNode } from './claim.ts'
 import { endNode } from './end-node.ts'
@@ -168,7 +168,7 @@ export function planCompress(draft: Draft, { conversationId, fromRunId, toRunId,
 
 /** Takes a summary back: models see the covered turns again, with the older summaries inside them. */
 export function planUncompress(draft: Draft, summaryId: Id, conversationId: Id): void {
-  const node = nodeOf(draft, conversationId, summaryId)
+  const node = nodeThatCounts(draft, conversationId, summaryId)
   const lane = draft.conversation(conversationId)
   if (node.metadata['folds'] === undefined) {
     throw refused('wrong_kind', `The node ${summaryId} is no summary of earlier turns.`, { nodeId: summaryId })

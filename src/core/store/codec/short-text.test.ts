@@ -47,7 +47,7 @@ test('every text comes back as it was, whatever is in it', () => {
   }
 })
 
-test('a text that is no JSON comes back, too', () => {
+test('a text that is not JSON comes back, too', () => {
   for (const text of [
     '',
     '"',

@@ -235,7 +235,7 @@ export class TreeParser {
     const text = typeof line === 'string' ? asWritten(line.trimEnd()) : undefined
     if (text === '') return
     this.lines++
-    if (text === undefined) throw this.wrong('It is no text.')
+    if (text === undefined) throw this.wrong('It is not a text.')
     const read = parseJson(text, LIMITS)
     if (!read.ok) throw this.wrong(read.error)
     if (this.isAtEnd) throw this.wrong('It comes after the end.')

@@ -7,7 +7,7 @@ import type { Feed, Tables } from './tables.ts'
 export function readChanges({ changes, before }: Feed, after: string | null, limit: number): ChangePage {
   const last = before + changes.length
   if (after === null && limit <= 0) return { changes: [], cursor: String(last), isCut: false }
-  const from = readCursor(after, { first: before + 1, last })
+  const from = readCursor(after, before + 1, last)
   const end = Math.min(last, from.after + Math.max(0, limit))
   const found = changes.slice(from.after - before, end - before)
   return { changes: found.filter((one) => one !== null), cursor: String(end), isCut: from.isCut }
@@ -29,7 +29,7 @@ export function readSpent({ spent }: Tables, { owner, from, to }: SpentQuery): S
 }
 
 /** Erases everything about an owner that is beside the trees. */
-export function forgetOwner(tables: Tables, owner: string, keptDay?: string): void {
+export function forgetOwnerRows(tables: Tables, owner: string, keptDay?: string): void {
   forgetChanges(tables.feed, owner)
   for (const [key, one] of tables.spent) if (one.owner === owner && one.day !== keptDay) tables.spent.delete(key)
   for (const rows of tables.registry.values()) {

@@ -37,7 +37,7 @@ export function memoryStore(options: MemoryStoreOptions = {}): LocalStore {
       verify: async (rootId) => (await archives()).memoryArchive(tables).verify(rootId),
       tombstones: () => [...tables().tombstones],
       tombstone: (id) => tombstoneFor(tables().tombstones, (one) => one === id),
-      forgetOwner: async (owner, keptDay) => (await beside()).forgetOwner(tables(), owner, keptDay),
+      forgetOwner: async (owner, keptDay) => (await beside()).forgetOwnerRows(tables(), owner, keptDay),
       restore: async (whole) => {
         const { restoreUnrecorded } = await archives()
         const tree = restoreUnrecorded(tables(), whole)

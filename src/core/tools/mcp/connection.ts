@@ -10,16 +10,16 @@ import { type OpenSource, SOURCE_SEPARATOR, type SourcePlace, type SourceTool } 
 import { type Tool, type ToolContext, tool } from '../../tool/tool.ts'
 import {
   droppedVariables,
-  secretsOf,
   secretVariables,
   serverEnvironment,
+  serverSecrets,
   substituteVariables,
   variableLookup,
   withDecided,
 } from './environment.ts'
 import { httpTransport } from './http-transport.ts'
 import type { ServerSettings } from './options.ts'
-import { type ListedTool, listTools, readTools } from './read-tools.ts'
+import { type ListedTool, listTools, readServerTools } from './read-tools.ts'
 import { resourceTools } from './resource-tools.ts'
 import { type OpenServer, shownLine, shownResult, shownText } from './server.ts'
 import { lastWords, type McpSession, openSession, plainReason } from './session.ts'
@@ -74,7 +74,7 @@ class McpConnection implements OpenSource, OpenServer {
     this.own = own
     this.timeoutMs = settings.timeoutMs
     this.values = secretVariables(settings)
-    this.secretValues = secretsOf(settings)
+    this.secretValues = serverSecrets(settings)
     this.secrets = new Secrets(this.secretValues)
     place.signal.addEventListener('abort', () => this.close(), { once: true })
   }
@@ -173,9 +173,9 @@ class McpConnection implements OpenSource, OpenServer {
     const { url, headers } = this.settings
     this.full(url ?? '', 'its url')
     const request = this.place.decided.find(isHostRequest)
-    if (request === undefined) throw new ToolError('tool', 'its url is no address that HTTP can reach')
+    if (request === undefined) throw new ToolError('tool', 'its url is not an address that HTTP can reach')
     const full = Object.entries(headers).map(([name, value]) => [name, this.full(value, `its header ${name}`)])
-    return httpTransport({ request, headers: Object.fromEntries(full) }, (reason) => this.lose(reason))
+    return httpTransport(request, Object.fromEntries(full), (reason) => this.lose(reason))
   }
 
   private full(text: string, where: string): string {
@@ -203,7 +203,13 @@ class McpConnection implements OpenSource, OpenServer {
       const beside = resourceTools(this, session.client.getServerCapabilities(), this.settings)
       const taken = new Set(beside.keys())
       const isHttp = this.settings.command === null
-      const { tools, warnings } = readTools(given, { limit: this.settings, secrets: this.secrets, room, taken, isHttp })
+      const { tools, warnings } = readServerTools(given, {
+        limit: this.settings,
+        secrets: this.secrets,
+        room,
+        taken,
+        isHttp,
+      })
       const own = tools.map((listed) => [listed.shownAs, serverTool(this, listed)] as const)
       this.tools = new Map([...beside, ...own])
       this.warnings = cut === null ? warnings : [cut, ...warnings]

@@ -3,7 +3,7 @@ import { isSecretName } from '../../base/secrets/shapes.ts'
 import type { ProgramVariable, Request } from '../../grant/request.ts'
 import { isDisallowedVariable, isLoadingVariable, programVariables, startEnvironment } from '../../tool/environment.ts'
 import type { SourceOrigin } from '../../tool/source.ts'
-import { hostOf, type ServerSettings } from './options.ts'
+import { type ServerSettings, serverHost } from './options.ts'
 
 /**
  * The environment of a server's process: variables it needs to start, and its secrets. Those that its definition sets are part
@@ -58,7 +58,7 @@ export function secretNames({ envKeys, envFrom }: ServerSettings): string[] {
 }
 
 /** The names of secrets without a value and without a default. */
-export function missingSecrets(settings: ServerSettings): string[] {
+export function missingServerSecrets(settings: ServerSettings): string[] {
   const optional = optionalSecrets(settings)
   return secretNames(settings).filter((name) => givenFor(settings, name) === undefined && !optional.has(name))
 }
@@ -139,7 +139,7 @@ function optionalIn(text: string): string[] {
   return [...text.matchAll(VARIABLE)].flatMap(([, name = '', other]) => (other === undefined ? [] : [name]))
 }
 
-/** An empty value counts as none, and so does what is no text: the environment has methods. */
+/** An empty value counts as none, and so does what is not a text: the environment has methods. */
 function givenFor({ secrets }: ServerSettings, name: string): string | undefined {
   const value: unknown = secrets(name)
   return typeof value === 'string' && value !== '' ? value : undefined
@@ -150,7 +150,7 @@ function entry(name: string, value: string | undefined): (readonly [string, stri
 }
 
 /** All secrets that no text of a server may show. */
-export function secretsOf(settings: ServerSettings): string[] {
+export function serverSecrets(settings: ServerSettings): string[] {
   return [...secretValues(settings), ...namedSecrets(settings)]
 }
 
@@ -163,10 +163,10 @@ function namedSecrets(settings: ServerSettings): string[] {
   const sent = Object.entries(headers).map(([name, value]) => [name, full(value)] as const)
   const address = full(url ?? '')
   const asked = URL.canParse(address) ? [...new URL(address).searchParams] : []
-  const host = hostOf(address)
+  const host = serverHost(address)
   return [
     // An address has its host in lower case, and so have errors about it.
-    ...(host === undefined || host === hostOf(withoutValues(url ?? '', settings)) ? [] : [host]),
+    ...(host === undefined || host === serverHost(withoutValues(url ?? '', settings)) ? [] : [host]),
     ...[...sent, ...Object.entries(env), ...asked].flatMap(([name, value]) =>
       isSecretName(name) ? partsOf(value) : [],
     ),

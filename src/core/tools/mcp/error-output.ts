@@ -28,7 +28,7 @@ export class ErrorOutput {
     this.line = this.begun(last)
   }
 
-  /** What is kept, in the order in which it was said. */
+  /** The lines that are kept, in the order in which the program wrote them. */
   get text(): string {
     const shown = new ErrorOutput()
     Object.assign(shown, { head: this.head, tail: this.tail, cause: this.cause })

@@ -5,12 +5,6 @@ import { type HostRequest, hostRequest } from '../../grant/request.ts'
 import { MOST_MESSAGE_BYTES, MOST_MESSAGE_DEPTH } from './options.ts'
 import { unreadAnswer, usableMessage } from './usable-message.ts'
 
-export interface HttpPlace {
-  /** The address, and the decided host: no other is reached. */
-  readonly request: HostRequest
-  readonly headers: Readonly<Record<string, string>>
-}
-
 /** How long to wait for an answer on another way after its stream broke. */
 const RESUME_MS = 2_000
 
@@ -19,7 +13,9 @@ const RESUME_MS = 2_000
  * because its stream broke.
  */
 export async function httpTransport(
-  { request, headers }: HttpPlace,
+  /** The address, and the decided host: no other is reached. */
+  request: HostRequest,
+  headers: Readonly<Record<string, string>>,
   onLost: (reason: string) => void,
 ): Promise<Transport & { terminateSession(): Promise<void> }> {
   const { StreamableHTTPClientTransport } = await import('@modelcontextprotocol/client')

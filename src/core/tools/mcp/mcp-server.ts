@@ -22,7 +22,7 @@ import {
 } from '../../tool/source.ts'
 import {
   handedSecrets,
-  missingSecrets,
+  missingServerSecrets,
   neededSecrets,
   secretNames,
   secretValues,
@@ -31,7 +31,7 @@ import {
   variableLookup,
   withoutValues,
 } from './environment.ts'
-import { hostOf, type McpServerOptions, readServerOptions, type ServerSettings } from './options.ts'
+import { type McpServerOptions, readServerOptions, type ServerSettings, serverHost } from './options.ts'
 
 /**
  * Makes a source of tools from an MCP server: `sources: { github: mcpServer({ command: 'npx', args: [...], envKeys:
@@ -80,7 +80,7 @@ function source(parts: ServerParts): ToolSource {
     get key() {
       return own === null ? `mcp ${keyOf(settings)}` : `mcp ${keyOf(settings)} of ${own.key}`
     },
-    missing: () => missingSecrets(settings),
+    missing: () => missingServerSecrets(settings),
     open: (place: SourcePlace) => open(settings, place, own),
     inFolder: isMoved ? (folder: OwnerFolder) => source({ ...parts, own: folder }) : undefined,
     [sourceMark]: true as const,
@@ -123,9 +123,9 @@ function decidedNames(settings: ServerSettings, origin: SourceOrigin): string[] 
 function hostsOf(settings: ServerSettings): readonly Request[] {
   const url = settings.url ?? ''
   const { text } = substituteVariables(url, variableLookup(settings))
-  const host = hostOf(text)
+  const host = serverHost(text)
   if (host === undefined) return []
-  return [hostRequest(text, { holdsSecret: host !== hostOf(withoutValues(url, settings)) })]
+  return [hostRequest(text, { holdsSecret: host !== serverHost(withoutValues(url, settings)) })]
 }
 
 /** The server's settings as its definition has them; secrets by name only. */

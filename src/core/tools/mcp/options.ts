@@ -161,8 +161,8 @@ function checkPlace({ command, cwd, url }: ServerSettings): void {
   if (command !== null && (!isText(command) || command.startsWith('-')))
     refuse('command is the name or path of a program.')
   if (cwd !== null && !isText(cwd)) refuse('cwd is the path of a folder.')
-  const isAddress = url === null || (isText(url) && (url.includes('${') || hostOf(url) !== undefined))
-  if (!isAddress) refuse(`${JSON.stringify(url)} is no address: give it as https://...`)
+  const isAddress = url === null || (isText(url) && (url.includes('${') || serverHost(url) !== undefined))
+  if (!isAddress) refuse(`${JSON.stringify(url)} is not an address: give it as https://...`)
 }
 
 function isText(value: unknown): value is string {
@@ -183,7 +183,7 @@ export const MOST_PAGES = 50
 export const MOST_DESCRIPTION = 8_000
 
 /** The host of an address; undefined where HTTP cannot reach it. */
-export function hostOf(address: string): string | undefined {
+export function serverHost(address: string): string | undefined {
   try {
     const { protocol, hostname } = new URL(address)
     return protocol === 'http:' || protocol === 'https:' ? hostname : undefined

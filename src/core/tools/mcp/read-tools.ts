@@ -43,7 +43,7 @@ export interface ListOptions {
 }
 
 /** Reads the tools from any answer of a server. Leaves out the unusable ones, with the reason. */
-export function readTools(given: readonly unknown[], options: ListOptions): ListedTools {
+export function readServerTools(given: readonly unknown[], options: ListOptions): ListedTools {
   const warnings: string[] = []
   const found = new Map<string, Record<string, unknown>>()
   for (const item of given) {
@@ -74,14 +74,15 @@ const MOST_WARNINGS = 20
 const LONGEST_NAME = 256
 const TOO_LONG = `its name has more than ${LONGEST_NAME} characters`
 
-interface NamedListing {
-  readonly name: string
-  readonly shownAs: string
-  readonly input: CheckedSchema
-  readonly options: ListOptions
-}
-
-function listed(item: Record<string, unknown>, { name, shownAs, input, options }: NamedListing): ListedTool {
+function listed(
+  item: Record<string, unknown>,
+  {
+    name,
+    shownAs,
+    input,
+    options,
+  }: { readonly name: string; readonly shownAs: string; readonly input: CheckedSchema; readonly options: ListOptions },
+): ListedTool {
   const said = typeof item['description'] === 'string' ? item['description'] : ''
   const about = toJson([name, said, item['title'] ?? null, item['inputSchema'] ?? null])
   return {
@@ -196,7 +197,7 @@ function givenTools(result: object): unknown {
   return Reflect.get(result, GIVEN) ?? Reflect.get(result, 'tools')
 }
 
-/** Leaves a value that is no list, so that the library refuses it. */
+/** Leaves a value that is not a list, so that the library refuses it. */
 function withoutTools<T extends JSONRPCMessage>(message: T): T {
   const result: unknown = 'result' in message ? message.result : undefined
   if (typeof result !== 'object' || result === null) return message

@@ -12,7 +12,7 @@ export function usableMessage(value: Json): JSONRPCMessage | null {
   if (method !== undefined || !isId(id)) return null
   if (isObject(value['result']) || isError(value['error'])) return value as JSONRPCMessage
   if (isObject(value['error'])) return failure(id, 'the server gave an error without a code and a message')
-  return failure(id, 'the server gave a result that is no object')
+  return failure(id, 'the server gave a result that is not an object')
 }
 
 /** The error answer for a line that is too long to read, where it names its call; null where it does not. */

@@ -1,8 +1,7 @@
 import { NotFoundError } from '../../../index.ts'
-import { capabilitiesOf } from '../../protocols/ag-ui/capabilities.ts'
-import { AG_UI_HEADERS, type AgUiEvent, agUiFrame } from '../../protocols/ag-ui/event.ts'
-import { readRunInput } from '../../protocols/ag-ui/run-input.ts'
-import { AgUiThread } from '../../protocols/ag-ui/thread.ts'
+import { readRunInput } from '../../protocols/ag-ui/read.ts'
+import { AgUiThread, capabilitiesOf } from '../../protocols/ag-ui/serve.ts'
+import { AG_UI_HEADERS, type AgUiEvent, agUiFrame } from '../../protocols/ag-ui/write.ts'
 import type { PlainItem } from '../../stream/frames.ts'
 import { json, type Route } from '../table/route.ts'
 

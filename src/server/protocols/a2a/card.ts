@@ -2,7 +2,7 @@ import { sha256 } from '../../../core/base/hash.ts'
 import { canonicalJson } from '../../../core/base/json.ts'
 import type { AgentInfo } from '../../../doors/rows.ts'
 import type { Json } from '../../../index.ts'
-import { INPUT_TYPES } from './parts.ts'
+import { INPUT_TYPES } from './read.ts'
 import { A2A_VERSION, IDEMPOTENT } from './wire.ts'
 
 /** Where cards lead to, and how callers say who they are. */

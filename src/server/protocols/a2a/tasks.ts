@@ -14,18 +14,27 @@ import { canonicalJson } from '../../../core/base/json.ts'
 import { isTraceparent } from '../../../core/base/traceparent.ts'
 import type { RunTree } from '../../../doors/rows.ts'
 import { type Id, isLegateError, type Json, type Run, type RunEvent, type ScopedRuntime } from '../../../index.ts'
-import { type A2aAsk, readAnswers } from './asks.ts'
-import { inputOf, malformed } from './parts.ts'
-import { artifactsOf, askStatus, endUpdates, historyOf, metadataOf, type SaidLine, statusOf, updateOf } from './task.ts'
+import { type A2aPending, readPeerAnswers } from './pending.ts'
+import { malformed, messageInput } from './read.ts'
 import {
   type A2aMessage,
   type A2aPlace,
   A2aRefusal,
   type A2aTask,
   type A2aUpdate,
-  isOver,
+  isTerminal,
   taskNotFound,
 } from './wire.ts'
+import {
+  artifactsOf,
+  endUpdates,
+  historyOf,
+  metadataOf,
+  pendingStatus,
+  type SaidLine,
+  statusOf,
+  updateOf,
+} from './write.ts'
 
 /** A message with what the request says beside it. */
 export interface Sent {
@@ -68,7 +77,7 @@ export class AgentTasks {
     if (message.messageId === '') throw malformed('The message needs a messageId.')
     if (taskId !== '') return this.answer(taskId, message)
     if (contextId !== '') await this.requireContext(contextId)
-    const input = inputOf(message, (await this.info()).input !== null)
+    const input = messageInput(message, (await this.info()).input !== null)
     const run = this.runtime.run(this.agent, input, {
       key: keyOf(this.agent, message),
       ...(contextId === '' ? {} : { conversationId: contextId }),
@@ -99,12 +108,12 @@ export class AgentTasks {
     const look = await this.look(taskId)
     const { contextId = '' } = message
     if (contextId !== '' && contextId !== look.conversationId) throw malformed('The task belongs to another context.')
-    const asks = await this.asks(look)
-    if (asks.length === 0) {
+    const pending = await this.pending(look)
+    if (pending.length === 0) {
       const why = look.state === 'ended' ? 'The task is over.' : 'The task waits for no message.'
       throw new A2aRefusal('UnsupportedOperationError', `${why} Begin another one in its context.`)
     }
-    const answers = readAnswers(message, asks)
+    const answers = readPeerAnswers(message, pending)
     const says = await Promise.all(answers.map(({ nodeId, word }) => this.runtime.checkAnswer(nodeId, word)))
     for (const say of says) await say()
     return { run: await this.runtime.attach(taskId), after: look.lastSeq }
@@ -118,7 +127,7 @@ export class AgentTasks {
   }
 
   /** The approvals and questions of a run that wait for the peer. */
-  private async asks({ runId, state }: RunTree): Promise<readonly A2aAsk[]> {
+  private async pending({ runId, state }: RunTree): Promise<readonly A2aPending[]> {
     if (state === 'ended' || !this.runtime.may('approve')) return []
     const approvals = await this.runtime.approvals({ runId })
     const questions = await this.runtime.questions({ runId })
@@ -138,7 +147,7 @@ export class AgentTasks {
     return {
       id: runId,
       contextId: conversationId,
-      status: statusOf(run, await this.asks(run)),
+      status: statusOf(run, await this.pending(run)),
       artifacts: isEnded ? artifactsOf(await (await this.runtime.attach(runId)).result) : [],
       history: historyLength === 0 ? [] : (await this.history(run)).slice(-(historyLength ?? MOST_LINES)),
       metadata: metadataOf(run),
@@ -179,7 +188,7 @@ export class AgentTasks {
     const look = await this.look(followed.run.id)
     const task = await this.shown(look, view)
     yield { task }
-    if (isOver(task.status.state)) return
+    if (isTerminal(task.status.state)) return
     if (!isWhole && task.status.state === 'TASK_STATE_INPUT_REQUIRED') return
     yield* this.follow({ run: followed.run, after: look.lastSeq }, { signal, isWhole })
   }
@@ -188,16 +197,16 @@ export class AgentTasks {
   private async *follow({ run, after }: FollowedTask, { signal, isWhole }: Watching): AsyncGenerator<A2aUpdate> {
     const place: A2aPlace = { taskId: run.id, contextId: run.conversationId }
     const look = await this.look(run.id)
-    const isAsking = !isWhole && after > 0 && (await this.asks(look)).length > 0
+    const isAsking = !isWhole && after > 0 && (await this.pending(look)).length > 0
     if (isAsking) return
     for await (const event of untilAborted(run.events({ after }), signal)) {
       if (event.type === 'run-end' && event.runId === run.id)
         return yield* endUpdates(place, await run.result, event.at)
       const update = updateOf(event, place)
       if (update !== undefined) yield update
-      const asks = isAsk(event) ? await this.asks(look) : []
-      if (asks.length === 0) continue
-      yield { statusUpdate: { ...place, status: askStatus(place, asks) } }
+      const pending = isAsk(event) ? await this.pending(look) : []
+      if (pending.length === 0) continue
+      yield { statusUpdate: { ...place, status: pendingStatus(place, pending) } }
       if (!isWhole) return
     }
   }

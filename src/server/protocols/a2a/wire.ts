@@ -83,7 +83,7 @@ const OVER: ReadonlySet<string> = new Set([
 ])
 
 /** Is a task in this state over? */
-export function isOver(state: string): boolean {
+export function isTerminal(state: string): boolean {
   return OVER.has(state)
 }
 

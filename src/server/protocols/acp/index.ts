@@ -1,2 +1,2 @@
-export { SESSION_FOLDER } from './session-folder.ts'
-export { type AcpOptions, serveAcp } from './stdio.ts'
+export { type AcpOptions, serveAcp } from './serve.ts'
+export { SESSION_FOLDER } from './session.ts'

@@ -20,11 +20,17 @@ import {
   type RunOutcome,
   type ScopedRuntime,
 } from '../../../index.ts'
-import { type AskedPermission, permissionOf, wordOf } from './permission.ts'
-import { contentOf } from './prompt.ts'
-import { type AskedQuestion, answerOf, type FormReply, formOf } from './question.ts'
-import { SESSION_FOLDER } from './session-folder.ts'
-import { type Update, UpdateWriter, type WriterOptions } from './updates.ts'
+import {
+  type AcpApproval,
+  type AcpQuestion,
+  type FormReply,
+  formAnswer,
+  formOf,
+  permissionOf,
+  wordOf,
+} from './pending.ts'
+import { contentOf } from './read.ts'
+import { type Update, UpdateWriter, type WriterOptions } from './write.ts'
 
 /** The editor, as a session talks to it. */
 export interface Editor {
@@ -129,7 +135,7 @@ export class Session {
     const questions = await runtime.questions({ runId: newest.runId })
     const [question] = questions
     if (question === undefined) return undefined
-    // What the session has said of the questions goes with the answer. The only one is meant in any case.
+    // The answer names the question that the session has shown. If only one question waits, the answer is for that one.
     const said =
       questions.find(({ nodeId }) => this.said.has(nodeId)) ?? (questions.length === 1 ? question : undefined)
     if (said === undefined) throw new InputError('invalid_input', this.several(questions))
@@ -232,7 +238,7 @@ export class Session {
   }
 
   /** Puts a request to the person, and takes his word. */
-  private ask(asked: AskedPermission): void {
+  private ask(asked: AcpApproval): void {
     this.show(asked, async (signal) => {
       const { editor, folder } = this.parts
       return wordOf(await editor.permission(permissionOf(this.id, asked, folder), signal), asked.seen)
@@ -240,11 +246,11 @@ export class Session {
   }
 
   /** Puts a question to the person with a form. False where the editor has none. */
-  private question(asked: AskedQuestion): boolean {
+  private question(asked: AcpQuestion): boolean {
     const { form } = this.parts.editor
     if (form === null) return false
     this.show(asked, async (signal) => {
-      return { text: answerOf(await form(formOf(this.id, asked), signal)), seen: asked.seen }
+      return { text: formAnswer(await form(formOf(this.id, asked), signal)), seen: asked.seen }
     })
     return true
   }
@@ -295,10 +301,16 @@ export class Session {
 
 type Word = Parameters<ScopedRuntime['answer']>[1]
 
-/** What a node asks. */
-type Asked = Pick<AskedPermission, 'nodeId' | 'seen'>
+/** The request of a node that waits for a person. */
+type Asked = Pick<AcpApproval, 'nodeId' | 'seen'>
 
-function askedIn(event: Extract<RunEvent, { type: 'approval-request' }>): AskedPermission {
+function askedIn(event: Extract<RunEvent, { type: 'approval-request' }>): AcpApproval {
   const { nodeId, path, request, call, input, seen, reason } = event
   return { nodeId: nodeId ?? '', path, request, tool: call?.name ?? null, input, seen, reason }
 }
+
+/**
+ * The attribute of every run of a session that names the folder of its editor. Processes that share a store leave a session to
+ * those that work in its folder.
+ */
+export const SESSION_FOLDER = 'legate.folder'

@@ -12,7 +12,7 @@ import {
 import type { Content, Json } from '../../../index.ts'
 
 /** Something that a client must answer before a run goes on. */
-export interface Interrupt {
+export interface AgUiPending {
   /** Names the node and what it asks, by its hash: a node may ask for something else later, and an answer to that names this. */
   readonly id: string
   readonly nodeId: string
@@ -36,13 +36,13 @@ export interface Sight {
 }
 
 /** Everything of a thread that waits for the client, in all of its turns: a later one may be queued behind the one that asks. */
-export function interruptsOf(data: TreeData, conversationId: string, sight: Sight): Interrupt[] {
+export function pendingIn(data: TreeData, conversationId: string, sight: Sight): AgUiPending[] {
   const turns = new Set(data.turns.flatMap(({ id, laneId }) => (laneId === conversationId ? [id] : [])))
   const runs = runsBelow(data, turns)
   return data.nodes.flatMap((node) => {
     if (!runs.has(node.turnId) || !isAnswerable(node, sight)) return []
     const { path = [] } = data.conversations.find(({ id }) => id === node.conversationId) ?? {}
-    return interruptOf(node, path, turns.has(node.turnId) ? null : node.turnId)
+    return pendingOf(node, path, turns.has(node.turnId) ? null : node.turnId)
   })
 }
 
@@ -78,7 +78,7 @@ interface Question {
   readonly outside?: { readonly by: string | null }
 }
 
-function interruptOf(node: Node, path: readonly string[], subagentRunId: string | null): Interrupt | readonly [] {
+function pendingOf(node: Node, path: readonly string[], subagentRunId: string | null): AgUiPending | readonly [] {
   const { id: nodeId, turnId: runId, wakeAt: expiresAt } = node
   const about = {
     id: `${nodeId}/${seenOf(node)}`,
@@ -114,7 +114,7 @@ function isOpen(state: Node['state']): boolean {
 }
 
 /** The messages of a thread from rows, those of subagents where their call stands. `without` is a run that is told by events. */
-export function messagesOf(data: TreeData, conversationId: string, without: string | null): Json[] {
+export function threadMessages(data: TreeData, conversationId: string, without: string | null): Json[] {
   const turns = data.turns.filter((turn) => turn.laneId === conversationId && turn.id !== without)
   const nodes = groupBy(data.nodes, ({ turnId }) => turnId)
   const links = groupBy(data.links, ({ taskId }) => taskId)

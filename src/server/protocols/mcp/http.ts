@@ -5,8 +5,8 @@
 
 import type { McpHttpHandler, McpRequestContext } from '@modelcontextprotocol/server'
 import type { Json } from '../../../index.ts'
-import type { McpCaller } from './runs/peer.ts'
-import { type McpSdk, makeServer } from './serving.ts'
+import type { McpCaller } from './peer.ts'
+import { type McpSdk, makeServer } from './serve.ts'
 import { type McpRequest, Sessions } from './sessions.ts'
 
 export interface McpEndpointParts {
@@ -62,7 +62,7 @@ export class McpEndpoint {
     const make = (caller: McpCaller, era: 'legacy' | 'modern') => makeServer({ sdk, key, report, era, ...caller })
     // The server has its own clock for streams.
     const handler = sdk.createMcpHandler(({ authInfo, era }) => make(callerIn(authInfo), era), { keepAliveMs: 0 })
-    return { sdk, handler, sessions: new Sessions({ sdk, make: (caller) => make(caller, 'legacy'), tooMany }) }
+    return { sdk, handler, sessions: new Sessions(sdk, (caller) => make(caller, 'legacy'), tooMany) }
   }
 }
 

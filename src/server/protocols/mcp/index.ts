@@ -1,15 +1,15 @@
-export { McpRefusal } from './offer/client.ts'
 export type {
+  McpAgentOptions,
   McpArguments,
   McpCall,
+  McpOptions,
   McpPrompt,
   McpPromptArgument,
   McpReader,
   McpResource,
   McpTool,
-} from './offer/offer.ts'
-export type { McpAgentOptions, McpOptions } from './offer/options.ts'
+} from './offer.ts'
+export { McpRefusal } from './read.ts'
 export { recipePrompt } from './recipe-prompts.ts'
-export { signingKey } from './signing-key.ts'
-export { type ServeMcpOptions, serveMcp } from './stdio.ts'
+export { type ServeMcpOptions, serveMcp, signingKey } from './serve.ts'
 export { type ToolAgentOptions, toolAgent } from './tool-agent.ts'

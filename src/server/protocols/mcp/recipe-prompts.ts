@@ -3,7 +3,7 @@
 import path from 'node:path'
 import { loadRecipe, type RecipeParameter, readRecipeFile } from '../../../doors/recipe.ts'
 import { DeniedError } from '../../../index.ts'
-import type { McpPrompt, McpPromptArgument } from './offer/offer.ts'
+import type { McpPrompt, McpPromptArgument } from './offer.ts'
 
 /** The recipe of a file as a prompt; undefined where it has no prompt. */
 export async function recipePrompt(file: string): Promise<McpPrompt | undefined> {

@@ -1,4 +1,4 @@
-// What was last sent in a session, for a client whose connection broke: it comes back with the id of the last event that it has.
+// The last messages of a session, for a client whose connection broke: it comes back with the id of the last event that it has.
 //
 // Must stay true: a session keeps so many bytes and no more. What it no longer has is not sent again; the run is found by `run_list`.
 

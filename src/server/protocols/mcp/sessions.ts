@@ -12,9 +12,9 @@ import { canonicalJson } from '../../../core/base/json.ts'
 import { Shares } from '../../../core/base/shares.ts'
 import { countedIds } from '../../../doors/grant.ts'
 import type { Json } from '../../../index.ts'
+import type { McpCaller } from './peer.ts'
 import { Replays } from './replays.ts'
-import type { McpCaller } from './runs/peer.ts'
-import type { McpSdk } from './serving.ts'
+import type { McpSdk } from './serve.ts'
 
 /** A request whose body was read; requests of other methods than POST have none. */
 export interface McpRequest {
@@ -30,16 +30,9 @@ interface Session {
   usedAt: number
 }
 
-/** What sessions are made of. */
-export interface SessionsParts {
-  readonly sdk: McpSdk
-  readonly make: (caller: McpCaller) => Server
-  readonly tooMany: (detail: string) => Error
-}
-
 /** Beyond this an opener's oldest makes room for a new one. */
 const MOST_PER_OPENER = 32
-/** Of one id, whatever its tokens may do; those whom it made have their share of eight times as many. */
+/** Sessions of one id, whatever its tokens may do. All principals that the id made share eight times as many. */
 const MOST_PER_ID = 64
 const MOST = 2_000
 const IDLE_MS = 3_600_000
@@ -53,7 +46,7 @@ export class Sessions {
   private readonly open: Map<string, Session> = new Map()
   private readonly shares: Shares = new Shares({ each: MOST_PER_ID, inAll: MOST })
 
-  constructor({ sdk, make, tooMany }: SessionsParts) {
+  constructor(sdk: McpSdk, make: (caller: McpCaller) => Server, tooMany: (detail: string) => Error) {
     this.sdk = sdk
     this.make = make
     this.tooMany = tooMany

@@ -7,7 +7,7 @@ import { DefinitionError } from '../../../index.ts'
 
 let loaded: typeof Package | undefined
 
-/** What the package exports. Throws what to install where it is not there. */
+/** Gives the exports of the package. If the package is missing, the error says what to install. */
 export function api(): typeof Package {
   loaded ??= load()
   return loaded

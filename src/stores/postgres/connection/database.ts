@@ -1,8 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { StoreError } from '../../../core/base/error.ts'
 import { abandon, type PgRow, type PostgresClient, type PostgresPool, type Query, storePool, TYPES } from './driver.ts'
-import { failure, isLost, isMissing, isNameUnknown, isSilent } from './failure.ts'
-import { Places } from './places.ts'
+import { isLost, isMissing, isNameUnknown, isSilent, postgresFailure } from './failure.ts'
 import { isBehind, migrate, requireSchema } from './schema.ts'
 
 /** A database that does not answer for so long is away: its connection is given up, and the statement is sent again. */
@@ -144,7 +143,7 @@ export class Database {
   }
 
   failure(error: unknown): Error {
-    return failure(error, { address: this.address, schema: this.options.schema })
+    return postgresFailure(error, { address: this.address, schema: this.options.schema })
   }
 
   async close(): Promise<void> {
@@ -373,4 +372,26 @@ function hashOf(text: string): string {
   let hash = 0
   for (let at = 0; at < text.length; at++) hash = (Math.imul(hash, 31) + text.charCodeAt(at)) | 0
   return (hash >>> 0).toString(36)
+}
+
+/** So many may do something at the same time. The others wait for their turn. */
+export class Places {
+  private free: number
+  private readonly waiting: (() => void)[] = []
+
+  constructor(count: number) {
+    this.free = count
+  }
+
+  /** Resolves when there is a place. It must be given back. */
+  async take(): Promise<void> {
+    if (this.free > 0) this.free--
+    else await new Promise<void>((resolve) => this.waiting.push(resolve))
+  }
+
+  giveBack(): void {
+    const next = this.waiting.shift()
+    if (next === undefined) this.free++
+    else next()
+  }
 }

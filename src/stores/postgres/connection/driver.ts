@@ -33,7 +33,7 @@ export interface PostgresPool {
 export interface OwnPool extends PostgresPool {
   on(event: 'error', heard: (error: Error) => void): unknown
   on(event: 'remove', heard: (client: PostgresClient) => void): unknown
-  /** What the next connection is made with. */
+  /** The settings of the next connection. */
   readonly options: { options?: string }
 }
 

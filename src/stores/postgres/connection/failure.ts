@@ -13,7 +13,7 @@ export function isLost(error: unknown): boolean {
   return typeof message === 'string' && LOST_MESSAGE.test(message)
 }
 
-/** The same of an error that a library may have put into its own. */
+/** Is an error lost within one, because a library wrapped it in its own? */
 export function isLostWithin(error: unknown, depth = 0): boolean {
   if (isLost(error)) return true
   if (depth > 8 || typeof error !== 'object' || error === null) return false
@@ -135,7 +135,7 @@ const KNOWN: readonly (readonly [code: RegExp, words: Words])[] = [
 ]
 
 /** Turns an error of the driver into one of ours. */
-export function failure(error: unknown, place: Place): Error {
+export function postgresFailure(error: unknown, place: Place): Error {
   if (isLegateError(error)) return error as Error
   const { code, message } = (error ?? {}) as DriverError
   const said = String(message)

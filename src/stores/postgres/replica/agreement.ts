@@ -11,7 +11,7 @@ import {
   rowMark,
   turnEdgesMark,
 } from '../../../core/store/commit-chain.ts'
-import { edgesIn } from './replica.ts'
+import { edgesInText } from './replica.ts'
 import type { StoredRow } from './transport.ts'
 
 /** A row, with its id and the number of the commit that wrote it last. */
@@ -36,7 +36,7 @@ function rowAgrees({ letter, id, turnId, text }: LoadedRow, marks: string): bool
 /** All edges of the turn in this commit, and no others. */
 function edgesAgree({ turnId, conversationId, text }: LoadedRow, marks: string): boolean {
   try {
-    const own = edgesIn(text, { rootId: '', conversationId: conversationId ?? '' }).map(edgeMark)
+    const own = edgesInText(text, { rootId: '', conversationId: conversationId ?? '' }).map(edgeMark)
     if (!own.every((mark) => marks.includes(mark))) return false
     return marks.includes(turnEdgesMark(turnId ?? '', own)) || countEdges(marks).edgeCount === own.length
   } catch {
@@ -62,7 +62,7 @@ function newest(keys: readonly (readonly [n: number, keys: readonly string[]])[]
 
 function keysOf({ letter, id, conversationId, text }: LoadedRow): readonly string[] {
   if (letter !== 'e') return [readRowMark(rowMark(letter as RowLetter, id, '')).key]
-  return edgesIn(text, { rootId: '', conversationId: conversationId ?? '' }).map(edgeMark)
+  return edgesInText(text, { rootId: '', conversationId: conversationId ?? '' }).map(edgeMark)
 }
 
 function keysIn(marks: string): readonly string[] {

@@ -305,11 +305,9 @@ interface Versioned {
   readonly version: number
 }
 
-interface KnownRows<Row extends Versioned> {
+function isNewIn<Row extends Versioned>(known: {
   get(id: Id): { readonly row: Row } | undefined
-}
-
-function isNewIn<Row extends Versioned>(known: KnownRows<Row>): (row: Row) => boolean {
+}): (row: Row) => boolean {
   return (row) => (known.get(row.id)?.row.version ?? 0) < row.version
 }
 
@@ -346,7 +344,7 @@ function unpacked(rootId: Id, rows: readonly StoredRow[], turnThere: (id: Id) =>
   const turnOf = (id: Id | null): Turn | undefined => turns.get(id ?? '') ?? turnThere(id ?? '')
   for (const { letter, turnId, conversationId, text } of rows) {
     if (letter === 'e') {
-      found.edges.push(...edgesIn(text, { rootId, conversationId: conversationId ?? '' }))
+      found.edges.push(...edgesInText(text, { rootId, conversationId: conversationId ?? '' }))
       continue
     }
     const packed = parseRow(text)
@@ -361,7 +359,7 @@ function unpacked(rootId: Id, rows: readonly StoredRow[], turnThere: (id: Id) =>
 }
 
 /** The edges of one turn in one commit: `[from, to, first letter of the type]` each. */
-export function edgesIn(text: string, place: Pick<Edge, 'rootId' | 'conversationId'>): Edge[] {
+export function edgesInText(text: string, place: Pick<Edge, 'rootId' | 'conversationId'>): Edge[] {
   const list = parseOwnJson(text) as readonly (readonly [Id, Id, string])[]
   return list.map(([from, to, letter]) => ({ ...place, from, to, type: edgeType(letter) as EdgeType }))
 }

@@ -57,7 +57,7 @@ export interface LaneRange {
 }
 
 /** A commit of another process, as far as it says so. Without a root: something changed. */
-export interface Hint extends Omit<StoreChange, 'rootId'> {
+export interface TreeNotice extends Omit<StoreChange, 'rootId'> {
   readonly rootId: Id | null
 }
 
@@ -78,7 +78,7 @@ export interface Transport {
   /** Texts of a tree by their hashes. They never change. */
   bodies(rootId: Id, hashes: readonly string[]): Promise<readonly Body[]>
   /** Calls `heard` with what other processes say. Ends with the function that it gives. */
-  listen(heard: (hint: Hint) => void): () => void
+  listen(heard: (notice: TreeNotice) => void): () => void
 }
 
 export interface Sending {

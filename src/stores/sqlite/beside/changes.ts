@@ -1,6 +1,6 @@
 import { parseOwnJson } from '../../../core/base/json.ts'
 import { type ChangePage, readCursor, type TreeChange } from '../../../core/store/feed.ts'
-import { type Connection, type SqlRow, textOf } from './connection.ts'
+import { type Connection, columnText, type SqlRow } from './connection.ts'
 
 /** The newest changes of all trees. Each row has the number after the one before it. */
 export const CHANGES = `
@@ -43,7 +43,7 @@ export function readChanges(db: Connection, after: string | null, limit: number)
   const last = lastChange(db)
   if (after === null && limit <= 0) return { changes: [], cursor: String(last), isCut: false }
   const first = Number(db.first(FIRST)?.[0] ?? last + 1)
-  const from = readCursor(after, { first, last })
+  const from = readCursor(after, first, last)
   const rows = db.all(READ, [from.after, Math.min(Math.max(0, limit), Number.MAX_SAFE_INTEGER)])
   const cursor = String(rows.at(-1)?.[0] ?? from.after)
   return { changes: rows.flatMap((row) => toChange(row) ?? []), cursor, isCut: from.isCut }
@@ -51,16 +51,16 @@ export function readChanges(db: Connection, after: string | null, limit: number)
 
 /** Undefined for a change that was forgotten, or that cannot be read. */
 function toChange([, rootId, seq, owner, agent, at, types]: SqlRow): TreeChange | undefined {
-  const id = textOf(rootId)
+  const id = columnText(rootId)
   if (id === '') return undefined
   try {
     return {
       rootId: id,
       seq: Number(seq),
-      owner: owner === null ? null : textOf(owner),
-      agent: textOf(agent),
+      owner: owner === null ? null : columnText(owner),
+      agent: columnText(agent),
       at: Number(at),
-      types: parseOwnJson(textOf(types)) as TreeChange['types'],
+      types: parseOwnJson(columnText(types)) as TreeChange['types'],
     }
   } catch {
     return undefined

@@ -26,7 +26,7 @@ export interface SqlAccess {
  * Decodes a text that was read as bytes, with U+FFFD for invalid UTF-8, which its hash then reveals. Read as text, such a byte
  * would end the process (libsql), so every text column is read as bytes.
  */
-export function textOf(value: SqlValue | undefined): string {
+export function columnText(value: SqlValue | undefined): string {
   if (!(value instanceof Uint8Array)) return String(value ?? '')
   return Buffer.from(value.buffer, value.byteOffset, value.byteLength).toString('utf8')
 }

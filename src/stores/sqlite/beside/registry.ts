@@ -2,7 +2,7 @@ import { StoreError } from '../../../core/base/error.ts'
 import { type Json, parseOwnJson } from '../../../core/base/json.ts'
 import type { SqlValue } from '../../../core/store/codec/rows.ts'
 import { type Registry, type RegistryRow, requireRegistryRow, staleRegistryRow } from '../../../core/store/registry.ts'
-import { type Connection, type SqlAccess, type SqlRow, textOf } from './connection.ts'
+import { type Connection, columnText, type SqlAccess, type SqlRow } from './connection.ts'
 
 /** Rows that belong to no tree. */
 export const REGISTRY = `
@@ -67,12 +67,12 @@ function put(db: Connection, row: RegistryRow): void {
 }
 
 function toRow([kind, id, owner, version, at, data]: SqlRow): RegistryRow {
-  const place = { kind: textOf(kind), id: textOf(id) }
+  const place = { kind: columnText(kind), id: columnText(id) }
   try {
-    const value = parseOwnJson(textOf(data)) as Json
+    const value = parseOwnJson(columnText(data)) as Json
     return {
       ...place,
-      owner: owner === null ? null : textOf(owner),
+      owner: owner === null ? null : columnText(owner),
       version: Number(version),
       at: Number(at),
       data: value,

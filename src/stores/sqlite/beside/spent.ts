@@ -1,7 +1,7 @@
 import { parseOwnJson } from '../../../core/base/json.ts'
 import type { Spent } from '../../../core/graph/commit.ts'
 import { addSpent, type SpentQuery } from '../../../core/store/spent.ts'
-import { type Connection, type SqlRow, textOf } from './connection.ts'
+import { type Connection, columnText, type SqlRow } from './connection.ts'
 
 /** The usage of owners by day, agent and model, summed over all trees. */
 export const SPENT = `
@@ -42,13 +42,13 @@ export function readSpent(db: Connection, { owner, from, to }: SpentQuery): Spen
 
 function toSpent([owner, day, agent, model, runs, calls, usage]: SqlRow): Spent {
   return {
-    owner: textOf(owner),
-    day: textOf(day),
-    agent: textOf(agent),
-    model: textOf(model),
+    owner: columnText(owner),
+    day: columnText(day),
+    agent: columnText(agent),
+    model: columnText(model),
     runs: Number(runs),
     modelCalls: Number(calls),
-    usage: parseOwnJson(textOf(usage)) as Spent['usage'],
+    usage: parseOwnJson(columnText(usage)) as Spent['usage'],
   }
 }
 

@@ -3,7 +3,7 @@ import { parseOwnJson } from '../../../core/base/json.ts'
 import type { Id } from '../../../core/graph/rows.ts'
 import type { Tombstone } from '../../../core/store/archive.ts'
 import { forgottenStone, readTombstone, tombstoneFor } from '../../../core/store/not-found.ts'
-import { type Connection, textOf } from './connection.ts'
+import { type Connection, columnText } from './connection.ts'
 
 /** Finds the tombstones that name a conversation or run. */
 export const STONE_IDS = `
@@ -34,7 +34,7 @@ export function readStones(db: Connection): WrittenStone[] {
     .all(
       "SELECT n, CAST(hash AS BLOB), CAST(data AS BLOB) FROM stones ORDER BY iif(json_valid(data), data ->> '$.at', 0), n",
     )
-    .map(([n, hash, data]) => ({ n: Number(n), hash: textOf(hash), data: textOf(data) }))
+    .map(([n, hash, data]) => ({ n: Number(n), hash: columnText(hash), data: columnText(data) }))
 }
 
 /** By number: a tree that took the id of another came after it, whatever the clock said. */
@@ -43,7 +43,7 @@ const NAMING =
 
 /** The newest tombstone that names this conversation or run. */
 export function findStone(db: Connection, id: Id): Tombstone | undefined {
-  const stones = db.all(NAMING, [String(id)]).flatMap(([data]) => toStone(textOf(data)) ?? [])
+  const stones = db.all(NAMING, [String(id)]).flatMap(([data]) => toStone(columnText(data)) ?? [])
   return tombstoneFor(stones, (one) => one === id)
 }
 
@@ -83,7 +83,9 @@ export function toStone(data: string): Tombstone | undefined {
 export function isWhole(db: Connection, { n, hash, data }: WrittenStone): boolean {
   if (stoneHash(n, data) !== hash) return false
   const stone = toStone(data)
-  const found = db.all('SELECT CAST(id AS BLOB) FROM stone_ids WHERE n = ? ORDER BY id', [n]).map(([id]) => textOf(id))
+  const found = db
+    .all('SELECT CAST(id AS BLOB) FROM stone_ids WHERE n = ? ORDER BY id', [n])
+    .map(([id]) => columnText(id))
   return stone !== undefined && JSON.stringify([...idsOf(stone)].sort()) === JSON.stringify(found.sort())
 }
 
@@ -91,7 +93,7 @@ export function isWhole(db: Connection, { n, hash, data }: WrittenStone): boolea
 export function strayIds(db: Connection): string[] {
   return db
     .all('SELECT CAST(id AS BLOB) FROM stone_ids WHERE n NOT IN (SELECT n FROM stones)')
-    .map(([id]) => textOf(id))
+    .map(([id]) => columnText(id))
 }
 
 function idsOf({ conversations }: Tombstone): Set<Id> {

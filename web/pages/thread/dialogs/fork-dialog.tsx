@@ -58,7 +58,7 @@ export function ForkDialog({ node, onClose }: ForkDialogProps): ReactNode {
             <input type="radio" name="children" checked={children === 'rerun'} onChange={() => setChildren('rerun')} />
             <span>
               <b>Run them again</b>
-              <small>From the first of them on; they cost what they cost</small>
+              <small>From the first of them on. Costs money again</small>
             </span>
           </label>
         </fieldset>

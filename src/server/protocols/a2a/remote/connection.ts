@@ -157,7 +157,7 @@ function inTime<T>(reading: Promise<T>): Promise<T> {
 function jsonIn(text: string): Json {
   const json = parseJson(text, { maxBytes: MOST_CHARS * 4 })
   if (json.ok) return json.value
-  throw new ToolError('tool', `The remote agent sent what is no JSON. ${json.error}`)
+  throw new ToolError('tool', `The remote agent sent what is not JSON. ${json.error}`)
 }
 
 function resultIn(answer: Json, status: number): Json {
