@@ -61,9 +61,14 @@ describe('a client', () => {
     expect(sent.map(({ headers }) => headers['x-user'])).toEqual(['ann', 'ann-1', 'ann-2'])
   })
 
-  test.each(['127.0.0.1:4747', 'localhost', 'ftp://a', ''])('refuses "%s", which is not an address of a server', (url) => {
-    expect(() => connect({ url })).toThrow(`${JSON.stringify(url)} is not an address. Write it with http:// or https://`)
-  })
+  test.each(['127.0.0.1:4747', 'localhost', 'ftp://a', ''])(
+    'refuses "%s", which is not an address of a server',
+    (url) => {
+      expect(() => connect({ url })).toThrow(
+        `${JSON.stringify(url)} is not an address. Write it with http:// or https://`,
+      )
+    },
+  )
 
   test('says why a server cannot be reached', async () => {
     const { url } = await answering()

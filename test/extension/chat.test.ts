@@ -221,5 +221,7 @@ describe('chats', () => {
 test('a conversation that is made by its id must have one in the form of ids', () => {
   const who = agent({ name: 'who', instructions: '', model: scriptedModel(() => 'ok') })
 
-  expect(() => openRuntime().run(who, 'x', { conversationId: 'mine', createConversation: true })).toThrow(/is not an id/)
+  expect(() => openRuntime().run(who, 'x', { conversationId: 'mine', createConversation: true })).toThrow(
+    /is not an id/,
+  )
 })

@@ -409,27 +409,24 @@ describe('the tool planner', () => {
     ['native', undefined, 2],
     ['auto', undefined, 2],
     ['auto', false, 2],
-  ] as const)(
-    '%s, of a model whose nativeTools is %s: the same events',
-    async (strategy, nativeTools, requests) => {
-      const isPlanned = nativeTools === false
-      const first = isPlanned ? plan('weather') : { calls: [{ name: 'weather', input: { city: 'Graz' } }] }
-      const model = scriptedModel([first, 'Grey.'])
-      const helper = agent({
-        name: 'who',
-        instructions: '',
-        model: Object.assign(model, nativeTools === undefined ? {} : { nativeTools }),
-        tools: { weather },
-      }).use(planner({ strategy }))
-      const run = openRuntime().run(helper, 'Graz?')
-      const events = await eventsOf(run)
+  ] as const)('%s, of a model whose nativeTools is %s: the same events', async (strategy, nativeTools, requests) => {
+    const isPlanned = nativeTools === false
+    const first = isPlanned ? plan('weather') : { calls: [{ name: 'weather', input: { city: 'Graz' } }] }
+    const model = scriptedModel([first, 'Grey.'])
+    const helper = agent({
+      name: 'who',
+      instructions: '',
+      model: Object.assign(model, nativeTools === undefined ? {} : { nativeTools }),
+      tools: { weather },
+    }).use(planner({ strategy }))
+    const run = openRuntime().run(helper, 'Graz?')
+    const events = await eventsOf(run)
 
-      expect((await run.result).extra['tool_logs']).toMatchObject([{ tool_name: 'weather', result: { sky: 'grey' } }])
-      expect(toolEvents(events)).toMatchObject([{ name: 'tool', tool_name: 'weather' }])
-      expect(model.requests).toHaveLength(requests)
-      expect(model.requests[0]?.tools.length).toBe(isPlanned ? 0 : 1)
-    },
-  )
+    expect((await run.result).extra['tool_logs']).toMatchObject([{ tool_name: 'weather', result: { sky: 'grey' } }])
+    expect(toolEvents(events)).toMatchObject([{ name: 'tool', tool_name: 'weather' }])
+    expect(model.requests).toHaveLength(requests)
+    expect(model.requests[0]?.tools.length).toBe(isPlanned ? 0 : 1)
+  })
 
   test('a subagent may be planned like a tool; an agent without tools plans nothing', async () => {
     const child = agent({

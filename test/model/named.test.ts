@@ -327,7 +327,11 @@ describe('a wrong config file is told with its path', () => {
       /work\.url holds a user or password/,
     ],
     ['an api that is none', { providers: { work: { api: 'soap' } } }, /providers\.work\.api is one of openai/],
-    ['a price that is not a number', { prices: { 'a/b': { input: 'free', output: 1 } } }, /prices\.a\/b\.input must be/],
+    [
+      'a price that is not a number',
+      { prices: { 'a/b': { input: 'free', output: 1 } } },
+      /prices\.a\/b\.input must be/,
+    ],
     ['half a price', { prices: { 'a/b': { input: 1 } } }, /needs both input and output/],
   ])('%s', async (_name, config, message) => {
     configure(config)

@@ -78,9 +78,13 @@ export function withKinds(own: Readonly<Record<string, Partial<KindFlags>>>): Ki
       })
     }
     if (!/^[a-z][a-z0-9_]{0,63}$/.test(name)) {
-      throw new DefinitionError('definition', `"${name}" is not a name for a node kind: use a-z, 0-9 and _, at most 64.`, {
-        details: { kind: name },
-      })
+      throw new DefinitionError(
+        'definition',
+        `"${name}" is not a name for a node kind: use a-z, 0-9 and _, at most 64.`,
+        {
+          details: { kind: name },
+        },
+      )
     }
     kinds.set(name, { ...TASK, ...flags })
   }

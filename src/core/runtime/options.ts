@@ -317,7 +317,9 @@ function checkHandles({ tracer, longTermMemory, redact, files, telemetry }: Runt
   checkHandle(tracer, 'tracer')
   checkHandle(longTermMemory, 'longTermMemory')
   if (redact !== undefined && typeof redact !== 'function') {
-    refuse('createRuntime({ redact }) must be a function that takes a text and returns the part of it that may be shown.')
+    refuse(
+      'createRuntime({ redact }) must be a function that takes a text and returns the part of it that may be shown.',
+    )
   }
 }
 

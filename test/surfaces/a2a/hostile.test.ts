@@ -120,7 +120,11 @@ test.each([
   ['a part that is null', { ...WORKING, status, artifacts: [{ parts: [null] }] }, 'sent a part that is not an object'],
   ['a text that is a number', { ...WORKING, status, artifacts: [{ parts: [{ text: 1 }] }] }, '"text" is not a text'],
   ['no artifacts', { ...WORKING, status, artifacts: 7 }, 'sent artifacts that are no list'],
-  ['a message that is a text', { ...WORKING, status: { ...status, message: 'x' } }, 'sent a message that is not an object'],
+  [
+    'a message that is a text',
+    { ...WORKING, status: { ...status, message: 'x' } },
+    'sent a message that is not an object',
+  ],
 ])('a remote agent that answers with %s fails the run in words of ours', async (_, task, words) => {
   const { url } = await remoteWith(
     (_method, response) => response.end(),

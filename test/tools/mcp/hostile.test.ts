@@ -119,7 +119,8 @@ describe('I10: a server that starts and misbehaves', () => {
 
     expect(outcome.status).toBe('completed')
     expect(shown.slice(0, 5).map(({ isError }) => isError)).toEqual([true, true, true, true, true])
-    for (const { content } of shown.slice(0, 3)) expect(content).toMatch(/the server gave a result that is not an object/)
+    for (const { content } of shown.slice(0, 3))
+      expect(content).toMatch(/the server gave a result that is not an object/)
     expect(shown[3]?.content).toMatch(/nested more than 1000 levels deep/)
     expect(shown[4]?.content).toMatch(/more than 100000 values/)
     expect(shown[5]).toEqual({ content: 'Echo: undefined', isError: false })

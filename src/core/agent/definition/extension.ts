@@ -56,7 +56,9 @@ export function checkExtension(given: unknown, where: string): void {
   const extension = given as Partial<Record<keyof typeof OPTIONS, unknown>>
   const { name } = extension
   if (typeof name !== 'string' || !NAME.test(name)) {
-    refuse(`${where}: ${JSON.stringify(name)} is not a name for an extension: begin with a letter; at most 64 characters.`)
+    refuse(
+      `${where}: ${JSON.stringify(name)} is not a name for an extension: begin with a letter; at most 64 characters.`,
+    )
   }
   const place = `${where}: the extension "${name}"`
   if (name === OWN_HOOKS) refuse(`${place} has the name of an agent's own hooks. Give it another.`)

@@ -46,7 +46,8 @@ function checkChange(change: unknown): void {
     throw new DefinitionError('definition', 'onRequest: messages and tools are lists.')
   }
   const odd = messages?.findIndex((message: unknown) => !isMessage(message)) ?? -1
-  if (odd !== -1) throw new DefinitionError('definition', `onRequest: messages[${odd}] is not a message: { role, content }.`)
+  if (odd !== -1)
+    throw new DefinitionError('definition', `onRequest: messages[${odd}] is not a message: { role, content }.`)
 }
 
 const ROLES: readonly unknown[] = ['system', 'user', 'assistant', 'tool']
@@ -119,7 +120,8 @@ function isEmission(given: unknown): given is Emission {
 }
 
 function emitted({ name: extension }: ExtensionCore, emission: Emission): LiveBody {
-  if (!isEmission(emission)) throw new DefinitionError('definition', 'the hook returned something that is not an event. Return { name, data }.')
+  if (!isEmission(emission))
+    throw new DefinitionError('definition', 'the hook returned something that is not an event. Return { name, data }.')
   const data = toJson(emission.data ?? null)
   if (!data.ok)
     throw new DefinitionError('definition', `the data of its event "${emission.name}" is not JSON: ${data.error}`)

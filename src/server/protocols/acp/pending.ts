@@ -8,7 +8,7 @@
 import { visibleProse } from '../../../core/base/text.ts'
 import { type AskedFacts, askedText } from '../../../doors/rows.ts'
 import type { ScopedRuntime } from '../../../index.ts'
-import { callKind, callContent, diffsOf, permissionTitle, visibleJson } from './write.ts'
+import { callContent, callKind, diffsOf, permissionTitle, visibleJson } from './write.ts'
 
 /** The facts of a request, from its event or from the list of what waits. */
 export interface AcpApproval extends AskedFacts {

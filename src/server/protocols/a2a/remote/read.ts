@@ -81,7 +81,8 @@ function readParts({ parts }: Fields): A2aPart[] {
 const TEXTS = ['text', 'raw', 'url', 'mediaType', 'filename']
 
 function fieldsOf(value: unknown, what: string): Fields {
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw malformed(`${what} that is not an object`)
+  if (typeof value !== 'object' || value === null || Array.isArray(value))
+    throw malformed(`${what} that is not an object`)
   return value as Fields
 }
 
