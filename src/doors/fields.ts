@@ -17,5 +17,5 @@ export {
 } from '../core/fields/field-parser.ts'
 export type { FieldPath, FieldValue } from '../core/fields/field-path.ts'
 export { dotPath, slashPath, wildcardPath } from '../core/fields/field-path.ts'
-export { matchesPath, type PathPattern, type PathSegment, readFieldPath } from '../core/fields/path-pattern.ts'
+export { matchesPath, type PathPattern, type PathSegment, readPath } from '../core/fields/path-pattern.ts'
 export type { ParserState } from '../core/fields/text-parser.ts'

@@ -52,7 +52,7 @@ test.each([
   [
     'onRequest gives messages that are none',
     { onRequest: () => ({ messages: [7 as never] }) },
-    /messages\[0\] is none/,
+    /messages\[0\] is not a message/,
   ],
 ])('%s: it is told, and the run goes on without it', async (_name, hooks, message) => {
   const run = openRuntime().run(who({ hooks }), 'go')

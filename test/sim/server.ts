@@ -11,7 +11,7 @@ import {
   Refused,
   type StoredRow,
   type TreePart,
-  type Wanted,
+  type WantedRows,
 } from '../../src/stores/postgres/replica/transport.ts'
 import { type Happening, PATIENCE_MS, type World } from './world.ts'
 
@@ -165,7 +165,7 @@ export class SimServer {
     return part.make(head)
   }
 
-  find(rootId: Id, { ids, lanes, open }: Wanted): TreePart | undefined {
+  find(rootId: Id, { ids, lanes, open }: WantedRows): TreePart | undefined {
     const head = this.headOf(rootId)
     if (head === undefined) return undefined
     const { store } = this

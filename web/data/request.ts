@@ -4,14 +4,14 @@ import { useCallback, useSyncExternalStore } from 'react'
 import { isUnauthenticated, noteSession } from './client.ts'
 
 /** An answer, or why there is none. `value` stays while it is asked for again. */
-export interface Asked<Value> {
+export interface RequestState<Value> {
   readonly value: Value | undefined
   readonly error: unknown
   readonly isBusy: boolean
 }
 
 class Request<Value> {
-  state: Asked<Value> = { value: undefined, error: null, isBusy: false }
+  state: RequestState<Value> = { value: undefined, error: null, isBusy: false }
   readonly listeners = new Set<() => void>()
   ask: (() => Promise<Value>) | null = null
   private turn = 0
@@ -33,7 +33,7 @@ class Request<Value> {
     )
   }
 
-  private set(state: Asked<Value>): void {
+  private set(state: RequestState<Value>): void {
     this.state = state
     for (const listener of [...this.listeners]) listener()
   }
@@ -57,13 +57,13 @@ function dropOldest(): void {
   for (const [key] of idle.slice(0, MOST_KEPT / 4)) requests.delete(key)
 }
 
-const NOTHING: Asked<never> = { value: undefined, error: null, isBusy: false }
+const NOTHING: RequestState<never> = { value: undefined, error: null, isBusy: false }
 
 /**
  * The answer to a request, by a key that names it. Without a key nothing is asked. It is asked for when the first component
  * wants it, and again with `reload(key)`.
  */
-export function useRequest<Value>(key: string | null, ask: () => Promise<Value>): Asked<Value> {
+export function useRequest<Value>(key: string | null, ask: () => Promise<Value>): RequestState<Value> {
   // The key says what is asked: another function with the same key asks the same. It must stay subscribed from one render
   // to the next, for `reload` forgets what nobody listens to.
   const subscribe = useCallback(

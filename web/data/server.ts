@@ -4,7 +4,7 @@ import { useEffect } from 'react'
 import { Cell, useCell } from '../window/cell.ts'
 import { client } from './client.ts'
 import { onChange } from './feed.ts'
-import { type Asked, reload, useRequest } from './request.ts'
+import { type RequestState, reload, useRequest } from './request.ts'
 import type { InboxItem, RunInfo, ServerInfo } from './types.ts'
 
 const MOST_OPEN = 200
@@ -13,7 +13,7 @@ const MOST_ITEMS = 200
 /** Lists are asked for again so often at most, however much happens. */
 const AGAIN_MS = 600
 
-export function useServerInfo(): Asked<ServerInfo> {
+export function useServerInfo(): RequestState<ServerInfo> {
   return useRequest('info', () => client.info())
 }
 
@@ -41,17 +41,17 @@ function useListKey(name: string): string | null {
 }
 
 /** Everything that needs a person. */
-export function useInboxItems(): Asked<readonly InboxItem[]> {
+export function useInboxItems(): RequestState<readonly InboxItem[]> {
   return useRequest(useListKey('inbox'), async () => (await client.inbox({ limit: MOST_ITEMS })).items)
 }
 
 /** The runs that have not ended. */
-export function useOpenRuns(): Asked<readonly RunInfo[]> {
+export function useOpenRuns(): RequestState<readonly RunInfo[]> {
   return useRequest(useListKey('open'), async () => (await client.runs({ state: 'open', limit: MOST_OPEN })).runs)
 }
 
 /** The newest runs, open or ended. */
-export function useRecentRuns(): Asked<readonly RunInfo[]> {
+export function useRecentRuns(): RequestState<readonly RunInfo[]> {
   return useRequest(useListKey('recent'), async () => (await client.runs({ limit: RECENT })).runs)
 }
 

@@ -96,7 +96,7 @@ export class TreeStore implements TreeSource, TreeWatch {
   }
 }
 
-interface Held {
+interface HeldTree {
   readonly store: TreeStore
   readonly leave: () => void
   users: number
@@ -105,7 +105,7 @@ interface Held {
 
 /** A tree that nobody looks at is kept for a moment: the next view of the same run needs it again. */
 const KEEP_MS = 20_000
-const held = new Map<string, Held>()
+const held = new Map<string, HeldTree>()
 
 /** The store of a tree, by the id of its root conversation. Give it back with `releaseTree`. */
 export function holdTree(rootId: string): TreeStore {

@@ -17,7 +17,7 @@ const MOST_FOUND = 12
 const WHOLE_ID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i
 
 /** Something that was found, and where it is. */
-interface Found {
+interface FoundPlace {
   readonly key: string
   readonly to: string
   readonly sign: ReactNode
@@ -83,7 +83,7 @@ export function FindDialog({ onClose }: { readonly onClose: () => void }): React
   )
 }
 
-function useFound(text: string): readonly Found[] {
+function useFound(text: string): readonly FoundPlace[] {
   const open = useOpenRuns().value ?? []
   const recent = useRecentRuns().value ?? []
   const agents = useRequest('agents', async () => (await client.agents()).agents).value ?? []
@@ -99,7 +99,7 @@ function isRunLike(run: RunInfo, text: string): boolean {
   return words.some((word) => word.toLowerCase().includes(text))
 }
 
-function foundRun(run: RunInfo): Found {
+function foundRun(run: RunInfo): FoundPlace {
   return {
     key: run.rootId,
     to: pathOfRun(run.conversationId),
@@ -109,7 +109,7 @@ function foundRun(run: RunInfo): Found {
   }
 }
 
-function foundAgent({ name }: AgentInfo): Found {
+function foundAgent({ name }: AgentInfo): FoundPlace {
   const to = `/new/${encodeURIComponent(name)}`
   return { key: `agent ${name}`, to, sign: <Icon name="plus" />, words: `New run of ${name}`, detail: 'agent' }
 }

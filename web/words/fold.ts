@@ -1,7 +1,7 @@
 // What is drawn of long texts, and what is held back until somebody asks for it.
 
 /** How much of something is not drawn. */
-export interface Held {
+export interface HeldSize {
   readonly lines: number
   readonly characters: number
 }
@@ -14,7 +14,7 @@ export interface FoldedRow {
 export interface Folded {
   readonly rows: readonly FoldedRow[]
   /** Null where all of it is drawn. */
-  readonly held: Held | null
+  readonly held: HeldSize | null
 }
 
 /** So much is drawn before somebody asks for more: it fits on one screen. */

@@ -5,7 +5,7 @@ import type { Desk, DeskRows } from '../desk/desk.ts'
 import { duration } from '../terminal/amounts.ts'
 import { oneLine } from '../terminal/clean.ts'
 import { askingNode, describeCall, questionOnOneLine } from './request-text.ts'
-import type { Heard } from './run-tree.ts'
+import type { HeardText } from './run-tree.ts'
 import { neededCode } from './words.ts'
 
 const LISTED = 60
@@ -19,7 +19,7 @@ export interface Activity {
 }
 
 /** Describes a run of a known tree; null if it has ended or is unknown. */
-export type ActivityOf = (turnId: Id, hears?: Heard | null) => Activity | null
+export type ActivityOf = (turnId: Id, hears?: HeardText | null) => Activity | null
 
 /**
  * Returns a function that describes these runs and all others of their trees. It checks once for all of them which
@@ -71,7 +71,7 @@ function activityOf(context: ActivityContext): Activity {
 
 interface ActivityContext extends OpenRun {
   readonly takers: LiveProcesses
-  readonly hears: Heard | null
+  readonly hears: HeardText | null
 }
 
 function doingOf(context: ActivityContext): Activity {

@@ -25,7 +25,7 @@ const SPOKEN = 1_200
 const DELEGATING: ReadonlySet<string> = new Set(['children', 'depth'])
 
 /** The newest streamed words of a run. */
-export interface Heard {
+export interface HeardText {
   readonly kind: 'text' | 'reasoning' | 'call' | 'progress'
   readonly text: string
 }
@@ -42,7 +42,7 @@ export interface WatchedRun extends Pick<RunTree, 'agent' | 'state' | 'startedAt
   /** The usage of its own model calls, without those of its subagents. */
   readonly spent: readonly TokenCost[]
   /** The text its model is streaming; null if it is silent. */
-  readonly hears: Heard | null
+  readonly hears: HeardText | null
   /** The limits that refused the run, one line for each. */
   readonly limits: readonly string[]
 }
@@ -123,7 +123,7 @@ export class WatchedTree {
     )
   }
 
-  private hears(runId: Id): Heard | null {
+  private hears(runId: Id): HeardText | null {
     const node = nodeOf(this.tree, this.heard.get(runId) ?? '')
     return node?.state === 'running' ? heardFrom(node) : null
   }
@@ -134,7 +134,7 @@ function sizeOf({ children }: WatchedRun): number {
 }
 
 /** Models think, then speak, then call. */
-function heardFrom({ text, reasoning, writes, progress }: TreeNode): Heard | null {
+function heardFrom({ text, reasoning, writes, progress }: TreeNode): HeardText | null {
   if (progress !== null) return { kind: 'progress', text: progress }
   const call = writes.at(-1)
   if (call !== undefined) return { kind: 'call', text: `${call.tool} ${call.text}`.slice(-SPOKEN) }

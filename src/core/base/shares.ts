@@ -20,7 +20,7 @@ export interface FullShare {
 /** An id and those that it stands under have at most this many times the share of one. */
 const TOGETHER = 8
 
-interface Held {
+interface HeldShare {
   own: number
   together: number
 }
@@ -28,7 +28,7 @@ interface Held {
 /** Counts by ids. A holder names itself first, then those whom its share counts for too. */
 export class Shares {
   private readonly limits: ShareLimits
-  private readonly held: Map<string, Held> = new Map()
+  private readonly held: Map<string, HeldShare> = new Map()
   private all = 0
 
   constructor(limits: ShareLimits) {

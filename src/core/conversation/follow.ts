@@ -112,7 +112,7 @@ interface FollowParts extends Omit<Entrance, 'tree'> {
   readonly liveEvents?: () => LiveEvent[]
 }
 
-interface Waiting {
+interface WaitingReader {
   readonly resolve: (result: IteratorResult<RunEvent>) => void
   readonly reject: (error: unknown) => void
 }
@@ -137,7 +137,7 @@ class Follower implements AsyncIterableIterator<RunEvent> {
   /** True until it has caught up: it skips deltas, and then gets all of them as one. */
   private isBehind: boolean
   private isDone = false
-  private readonly waiting: Waiting[] = []
+  private readonly waiting: WaitingReader[] = []
   private readonly stopListening: () => void
 
   constructor(options: TreeOptions, parts: FollowParts) {

@@ -13,7 +13,7 @@ import { DefinitionError, messageOf } from '../base/error.ts'
 import { foreignId, freshId, isId } from '../base/id.ts'
 import { int, list, type NoOptions, type OptionRules, oneOf, readOptions, record, text } from '../base/options.ts'
 import type { Run } from '../conversation/run.ts'
-import { readFieldPath } from '../fields/path-pattern.ts'
+import { readPath } from '../fields/path-pattern.ts'
 import { textOf } from '../graph/content.ts'
 import type { CompletedOutcome } from '../graph/outcome.ts'
 import type { Id } from '../graph/rows.ts'
@@ -208,7 +208,7 @@ function readPaths(paths: readonly string[]): readonly string[] {
 function checkedPath(path: unknown): string {
   if (typeof path !== 'string') refuse(`a path is a text, not ${JSON.stringify(path)}.`)
   try {
-    readFieldPath(path)
+    readPath(path)
     return path
   } catch (error) {
     return refuse(messageOf(error))

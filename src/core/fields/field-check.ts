@@ -3,7 +3,7 @@ import { type CheckedSchema, type Issue, readSchema, type Validation } from '../
 import type { Path } from '../base/text.ts'
 import { dotPath } from './field-path.ts'
 import { type Location, locate } from './locate.ts'
-import { type PathPattern, type PathSegment, readFieldPath } from './path-pattern.ts'
+import { type PathPattern, type PathSegment, readPath } from './path-pattern.ts'
 
 /**
  * Checks single fields of a document against their part of its schema. The whole document is checked at the end, so
@@ -123,7 +123,7 @@ export function missingFields(value: unknown, wanted: readonly (string | Path)[]
 
 /** Like `missingFields`, but the caller decides whether null counts as a value. */
 export function emptyFields(value: unknown, wanted: readonly (string | Path)[], allowsNull: boolean): string[] {
-  return wanted.flatMap((path) => missingIn({ value, pattern: readFieldPath(path), path: [] }, allowsNull))
+  return wanted.flatMap((path) => missingIn({ value, pattern: readPath(path), path: [] }, allowsNull))
 }
 
 interface Place {

@@ -23,7 +23,7 @@ import { FieldCheck } from './field-check.ts'
 import type { FieldEvent } from './field-event.ts'
 import type { FieldPath, FieldValue } from './field-path.ts'
 import { spelledOut } from './locate.ts'
-import { type PathPattern, readFieldPath } from './path-pattern.ts'
+import { type PathPattern, readPath } from './path-pattern.ts'
 import { commitRule, viewSchema } from './schema-view.ts'
 import { type ParserState, TextParser } from './text-parser.ts'
 
@@ -139,7 +139,7 @@ export class FieldParser<Raw = unknown, Read = Raw> {
     source: Iterable<string> | AsyncIterable<string>,
     path?: P,
   ): AsyncGenerator<FieldEvent<FieldValue<Raw, P>>> {
-    const pattern = path === undefined ? undefined : readFieldPath(path)
+    const pattern = path === undefined ? undefined : readPath(path)
     for await (const text of source) yield* this.checked(this.push(text), pattern)
     yield* this.checked(this.end(), pattern)
   }

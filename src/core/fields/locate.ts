@@ -25,12 +25,12 @@ interface Step {
   readonly depth: number
 }
 
-type Found = Location | null | undefined
+type FoundLocation = Location | null | undefined
 
 /** Bounds references, because schemas that refer to each other in a circle describe nothing. */
 const maxDepth = 32
 
-function below(location: Location, step: Step): Found {
+function below(location: Location, step: Step): FoundLocation {
   if ('all' in location) return all(location.all.map((part) => below(part, step)))
   if ('any' in location) return any(location.any.map((part) => below(part, step)))
   if (step.depth > maxDepth) return undefined
@@ -40,7 +40,7 @@ function below(location: Location, step: Step): Found {
   return belowSchema(schema, location.at, { ...step, depth: step.depth + 1 })
 }
 
-function belowSchema(schema: JsonSchema, at: string, step: Step): Found {
+function belowSchema(schema: JsonSchema, at: string, step: Step): FoundLocation {
   if (!mayHold(schema, step.key)) return null
   const parts = [ownBelow(schema, at, step.key)]
   const target = refersTo(schema)
@@ -53,7 +53,7 @@ function belowSchema(schema: JsonSchema, at: string, step: Step): Found {
   return all(parts)
 }
 
-function branches(list: readonly unknown[], at: string, step: Step): Found[] {
+function branches(list: readonly unknown[], at: string, step: Step): FoundLocation[] {
   return list.map((_, index) => below({ at: `${at}/${index}` }, step))
 }
 
@@ -63,17 +63,17 @@ function mayHold({ type }: JsonSchema, key: string | number): boolean {
   return Array.isArray(type) ? type.includes(wanted) : type === wanted
 }
 
-function ownBelow(schema: JsonSchema, at: string, key: string | number): Found {
+function ownBelow(schema: JsonSchema, at: string, key: string | number): FoundLocation {
   return typeof key === 'number' ? itemBelow(schema, at, key) : propertyBelow(schema, at, key)
 }
 
-function itemBelow({ prefixItems, items }: JsonSchema, at: string, index: number): Found {
+function itemBelow({ prefixItems, items }: JsonSchema, at: string, index: number): FoundLocation {
   if (Array.isArray(prefixItems) && index < prefixItems.length) return { at: `${at}/prefixItems/${index}` }
   if (items === false) return null
   return items === undefined ? undefined : { at: `${at}/items` }
 }
 
-function propertyBelow(schema: JsonSchema, at: string, key: string): Found {
+function propertyBelow(schema: JsonSchema, at: string, key: string): FoundLocation {
   const { properties, patternProperties, additionalProperties } = schema
   if (isSchemaObject(properties) && Object.hasOwn(properties, key)) return { at: `${at}/properties/${escaped(key)}` }
   if (patternProperties !== undefined || additionalProperties === undefined) return undefined
@@ -84,13 +84,13 @@ function escaped(key: string): string {
   return key.replaceAll('~', '~0').replaceAll('/', '~1')
 }
 
-function all(parts: readonly Found[]): Found {
+function all(parts: readonly FoundLocation[]): FoundLocation {
   if (parts.includes(null)) return null
   const said = parts.filter((part) => part !== undefined && part !== null)
   return said.length > 1 ? { all: said } : said[0]
 }
 
-function any(parts: readonly Found[]): Found {
+function any(parts: readonly FoundLocation[]): FoundLocation {
   if (parts.includes(undefined)) return undefined
   const possible = parts.filter((part) => part !== undefined && part !== null)
   if (possible.length === 0) return null

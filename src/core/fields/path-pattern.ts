@@ -18,7 +18,7 @@ export type PathPattern = readonly PathSegment[]
  * keys and indexes. `tasks[*]` is any item, `meta.*` any key, `/tasks/*` either. The empty text is the root.
  * Throws an InputError that says where the text is wrong.
  */
-export function readFieldPath(path: string | Path): PathPattern {
+export function readPath(path: string | Path): PathPattern {
   if (typeof path !== 'string') return path.map(exactly)
   if (path === '') return []
   return path.startsWith('/') ? path.slice(1).split('/').map(readPointerPart) : readDotPath(path)

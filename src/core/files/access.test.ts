@@ -4,7 +4,7 @@ import { type Grant, useLayer } from '../grant/grant.ts'
 import { type Request, requestText } from '../grant/request.ts'
 import { type AccessParts, FileAccess } from './access.ts'
 import { type FileOperation, OPERATIONS } from './failure.ts'
-import { AREAS, type LogicalPath, readPath } from './path.ts'
+import { AREAS, type LogicalPath, readFilePath } from './path.ts'
 
 const ALL: Grant = { use: ['file.*:**'] }
 
@@ -18,7 +18,7 @@ function accessOf(grant: Grant, parts: Partial<AccessParts> = {}): FileAccess {
   })
 }
 
-const at = (text: string): LogicalPath => readPath(text, 'directory')
+const at = (text: string): LogicalPath => readFilePath(text, 'directory')
 
 function failureOf(check: () => unknown): Error {
   try {

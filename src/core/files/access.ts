@@ -12,7 +12,7 @@ import { EVERYTHING, type Layer } from '../grant/grant.ts'
 import { isNamed } from '../grant/guarded.ts'
 import { fileRequest, type Request } from '../grant/request.ts'
 import { denied, type FileOperation, fileNotFound } from './failure.ts'
-import { type Area, type LogicalPath, readPath } from './path.ts'
+import { type Area, type LogicalPath, readFilePath } from './path.ts'
 
 /** Restrictions that hold however much a grant allows. */
 export interface FilePolicy {
@@ -120,7 +120,7 @@ function refusedBy(policy: FilePolicy, operation: FileOperation, area: string | 
  */
 export function fileNeed(operation: FileOperation, given: string): readonly Request[] {
   try {
-    const path = readPath(given, 'directory')
+    const path = readFilePath(given, 'directory')
     return path.text === '/' ? [] : [fileRequest(operation, path)]
   } catch {
     return []

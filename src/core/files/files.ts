@@ -18,7 +18,7 @@ import { FileAccess, type FilePolicy, POLICY } from './access.ts'
 import type { FileBackend, FileInfo, Range } from './backend.ts'
 import type { Edit } from './edit.ts'
 import { type FileOperation, fileNotFound, IS_DIRECTORY, invalidArgument, OPERATIONS } from './failure.ts'
-import { below, isName, type LogicalPath, readPath } from './path.ts'
+import { below, isName, type LogicalPath, readFilePath } from './path.ts'
 import { undecidedFiles } from './undecided-files.ts'
 
 /** The files of a runtime for one agent: the agent's layers decide every operation. */
@@ -94,7 +94,7 @@ class BoundFiles implements Files {
   }
 
   async list(directory: string): Promise<Listing> {
-    const path = readPath(directory, 'directory')
+    const path = readFilePath(directory, 'directory')
     if (path.text === '/') return { entries: this.areas(), isCut: false }
     const verdict = this.access.check('list', path)
     let kept = 0
@@ -108,7 +108,7 @@ class BoundFiles implements Files {
   }
 
   async stat(given: string): Promise<FileInfo> {
-    const path = readPath(given, 'directory')
+    const path = readFilePath(given, 'directory')
     this.access.check('list', path)
     return this.parts.backend.stat(path)
   }
@@ -180,7 +180,7 @@ class BoundFiles implements Files {
   }
 
   async inDirectory<T>(directory: string, work: (real: string) => Promise<T>): Promise<T> {
-    const path = readPath(directory, 'directory')
+    const path = readFilePath(directory, 'directory')
     this.access.check('list', path)
     return this.parts.backend.inDirectory(path, work)
   }
@@ -218,7 +218,7 @@ class BoundFiles implements Files {
 
   /** Reads the path of a file and checks that the agent may run this operation on it. */
   private fileAt(given: string, operation: FileOperation): LogicalPath {
-    const path = readPath(given)
+    const path = readFilePath(given)
     this.access.check(operation, path)
     if (path.segments.length < 2) throw fileNotFound(path.text, IS_DIRECTORY)
     return path

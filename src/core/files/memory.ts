@@ -3,7 +3,7 @@ import { readOptions, record } from '../base/options.ts'
 import type { FileBackend, FileInfo, FileWrite, Range, ReadBytes } from './backend.ts'
 import { conflict, fileNotFound, IS_DIRECTORY, NO_DIRECTORY } from './failure.ts'
 import { FileDomain, type FileSettings, SETTINGS } from './files.ts'
-import { AREAS, type Area, below, type LogicalPath, readPath } from './path.ts'
+import { AREAS, type Area, below, type LogicalPath, readFilePath } from './path.ts'
 
 /** The initial files of an area, by their names below it: `{ 'notes/a.txt': 'hello' }`. */
 export type MemoryArea = Readonly<Record<string, string | Uint8Array>>
@@ -23,7 +23,7 @@ export function memoryFiles(options: MemoryFilesOptions = {}): FileDomain {
   const areas = AREAS.filter((area) => area !== 'internal' || options.internal !== undefined)
   const initial = areas.flatMap((area) =>
     Object.entries(options[area] ?? {}).map(
-      ([name, data]): InitialFile => [readPath(`/${area}/${name}`), Buffer.from(data)],
+      ([name, data]): InitialFile => [readFilePath(`/${area}/${name}`), Buffer.from(data)],
     ),
   )
   return new FileDomain(new MemoryBackend(areas, initial), options)

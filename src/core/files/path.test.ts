@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { InputError } from '../base/error.ts'
-import { AREAS, below, isName, readPath, temporaryName } from './path.ts'
+import { AREAS, below, isName, readFilePath, temporaryName } from './path.ts'
 
 describe('a path', () => {
   test.each<[string, readonly string[]]>([
@@ -11,16 +11,16 @@ describe('a path', () => {
     ['/workspace/__proto__/constructor', ['workspace', '__proto__', 'constructor']],
     ['/ /~/$HOME/%2e%2e/．．', [' ', '~', '$HOME', '%2e%2e', '．．']],
   ])('%j is taken as it stands', (text, segments) => {
-    expect(readPath(text)).toEqual({ text, segments })
+    expect(readFilePath(text)).toEqual({ text, segments })
   })
 
   test('a directory may end in a slash, a file may not', () => {
-    expect(readPath('/workspace/a/', 'directory')).toEqual({ text: '/workspace/a', segments: ['workspace', 'a'] })
-    expect(readPath('/workspace/a', 'directory')).toEqual({ text: '/workspace/a', segments: ['workspace', 'a'] })
-    expect(readPath('/', 'directory')).toEqual({ text: '/', segments: [] })
-    for (const path of ['/', '/workspace/a/', '/workspace/']) expect(() => readPath(path)).toThrow(InputError)
+    expect(readFilePath('/workspace/a/', 'directory')).toEqual({ text: '/workspace/a', segments: ['workspace', 'a'] })
+    expect(readFilePath('/workspace/a', 'directory')).toEqual({ text: '/workspace/a', segments: ['workspace', 'a'] })
+    expect(readFilePath('/', 'directory')).toEqual({ text: '/', segments: [] })
+    for (const path of ['/', '/workspace/a/', '/workspace/']) expect(() => readFilePath(path)).toThrow(InputError)
     for (const path of ['//', '/workspace//', '/workspace/a//']) {
-      expect(() => readPath(path, 'directory')).toThrow(InputError)
+      expect(() => readFilePath(path, 'directory')).toThrow(InputError)
     }
   })
 
@@ -51,22 +51,22 @@ describe('a path', () => {
     [['/workspace/a']],
     [{ startsWith: () => true }],
   ])('%j is none', (given) => {
-    expect(() => readPath(given)).toThrow(InputError)
-    expect(() => readPath(given)).toThrow(/^Invalid logical path: /)
-    expect(() => readPath(given, 'directory')).toThrow(InputError)
+    expect(() => readFilePath(given)).toThrow(InputError)
+    expect(() => readFilePath(given)).toThrow(/^Invalid logical path: /)
+    expect(() => readFilePath(given, 'directory')).toThrow(InputError)
   })
 
   test('has at most 64 segments, 2,048 bytes, and 255 bytes of a name', () => {
-    expect(readPath('/x'.repeat(64)).segments).toHaveLength(64)
-    expect(() => readPath('/x'.repeat(65))).toThrow(InputError)
+    expect(readFilePath('/x'.repeat(64)).segments).toHaveLength(64)
+    expect(() => readFilePath('/x'.repeat(65))).toThrow(InputError)
     const long = `/${'x'.repeat(255)}`
-    expect(readPath(long.repeat(8)).text).toHaveLength(2_048)
-    expect(() => readPath(`${long.repeat(8)}/`, 'directory')).not.toThrow()
-    expect(() => readPath(`${long.repeat(8)}/x`)).toThrow(InputError)
-    expect(() => readPath(`${long}x`)).toThrow(InputError)
-    expect(() => readPath(`/${'é'.repeat(127)}`)).not.toThrow()
-    expect(() => readPath(`/${'é'.repeat(128)}`)).toThrow(InputError)
-    expect(() => readPath(`/${`${'é'.repeat(127)}/`.repeat(8)}${'é'.repeat(4)}`)).toThrow(InputError)
+    expect(readFilePath(long.repeat(8)).text).toHaveLength(2_048)
+    expect(() => readFilePath(`${long.repeat(8)}/`, 'directory')).not.toThrow()
+    expect(() => readFilePath(`${long.repeat(8)}/x`)).toThrow(InputError)
+    expect(() => readFilePath(`${long}x`)).toThrow(InputError)
+    expect(() => readFilePath(`/${'é'.repeat(127)}`)).not.toThrow()
+    expect(() => readFilePath(`/${'é'.repeat(128)}`)).toThrow(InputError)
+    expect(() => readFilePath(`/${`${'é'.repeat(127)}/`.repeat(8)}${'é'.repeat(4)}`)).toThrow(InputError)
   })
 })
 

@@ -19,7 +19,7 @@ export interface LogicalPath {
  * Reads a path that a model or a tool wrote. It normalises nothing: a text is a valid path or refused, so that rules
  * match exactly the path that is opened (I10). Case and spaces count. Only a directory may end in a slash.
  */
-export function readPath(given: unknown, kind: 'file' | 'directory' = 'file'): LogicalPath {
+export function readFilePath(given: unknown, kind: 'file' | 'directory' = 'file'): LogicalPath {
   if (typeof given !== 'string' || !given.startsWith('/')) throw invalidPath(given)
   if (kind === 'directory' && given === '/') return { text: '/', segments: [] }
   const text = kind === 'directory' && given.endsWith('/') ? given.slice(0, -1) : given

@@ -1,6 +1,6 @@
 import type { JsonSchema } from '../base/schema/schema.ts'
 import { fileNeed } from '../files/access.ts'
-import { readPath } from '../files/path.ts'
+import { readFilePath } from '../files/path.ts'
 import { type ProgramRequest, programRequest } from '../grant/request.ts'
 import { readWords } from '../grant/words.ts'
 import { plainEnvironment } from '../tool/environment.ts'
@@ -83,7 +83,7 @@ function programIn(input: ShellInput): ProgramRequest {
   if (!isOne || command?.trim() === '') throw new Error('give it either a command or an argv, and not an empty one')
   const length = argv?.reduce((sum, word) => sum + word.length, 0) ?? 0
   if (length > MOST_CHARACTERS) throw new Error(`argv has at most ${MOST_CHARACTERS} characters in all, not ${length}`)
-  const { text } = readPath(placeOf(input), 'directory')
+  const { text } = readFilePath(placeOf(input), 'directory')
   return programRequest(argv ?? programOf(command ?? ''), { folder: text === WORKSPACE ? null : text })
 }
 

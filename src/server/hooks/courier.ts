@@ -319,7 +319,7 @@ export class Courier {
   }
 
   /** When it is to be sent again; null: it is over. */
-  private async settle({ hook, delivery }: Sent, answer: HookAnswer): Promise<number | null> {
+  private async settle({ hook, delivery }: SentDelivery, answer: HookAnswer): Promise<number | null> {
     const { webhooks, deliveries, settings } = this.parts
     const attempts = delivery.data.attempts + 1
     const status = 'status' in answer ? answer.status : null
@@ -374,7 +374,7 @@ export class Courier {
   }
 }
 
-interface Sent {
+interface SentDelivery {
   readonly hook: StoredHook
   readonly delivery: StoredDelivery
 }

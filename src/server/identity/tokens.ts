@@ -76,7 +76,7 @@ const MOST_BELOW = 1_000
 /** The most below a token that was itself made with another: nobody fills the place of who made him. */
 const MOST_BELOW_MADE = 100
 
-interface Known {
+interface KnownToken {
   readonly data: TokenData | undefined
   readonly at: number
 }
@@ -85,7 +85,7 @@ interface Known {
 export class Tokens {
   private readonly registry: Registry
   private readonly now: () => number
-  private readonly known: Map<string, Known> = new Map()
+  private readonly known: Map<string, KnownToken> = new Map()
   private readonly used: Map<string, number> = new Map()
 
   constructor(registry: Registry, now: () => number = Date.now) {

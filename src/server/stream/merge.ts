@@ -1,5 +1,5 @@
 /** An item of a source, or the reason why there is none. */
-type Given<Item> = { readonly source: AsyncIterator<Item> } & (
+type NextItem<Item> = { readonly source: AsyncIterator<Item> } & (
   | { readonly result: IteratorResult<Item> }
   | { readonly error: unknown }
 )
@@ -9,10 +9,10 @@ type Given<Item> = { readonly source: AsyncIterator<Item> } & (
  * much the others give.
  */
 export function mergeSources<Item>(sources: readonly AsyncIterator<Item>[]): AsyncIterator<Item> {
-  const ready: Given<Item>[] = []
+  const ready: NextItem<Item>[] = []
   let wake: (() => void) | undefined
   let open = sources.length
-  const put = (given: Given<Item>) => {
+  const put = (given: NextItem<Item>) => {
     ready.push(given)
     wake?.()
   }

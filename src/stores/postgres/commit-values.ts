@@ -8,7 +8,7 @@ import { shortRow, shortText } from '../../core/store/codec/short-text.ts'
 import { conversationText, linkText, marksOf, nodeText, turnText } from '../../core/store/codec/tree-text.ts'
 import { changeTypes } from '../../core/store/feed.ts'
 import { escaped, escapedOrNull, keyOf, laneKey } from './escape.ts'
-import type { Sending } from './replica/transport.ts'
+import type { SendOptions } from './replica/transport.ts'
 
 /** A row with its columns; the names are those of `commit_1`. What is null is left out. */
 export interface WrittenColumns {
@@ -109,7 +109,7 @@ export type CommitValues = readonly [
   bodies: Uint8Array | null,
 ]
 
-export interface WriteOptions extends Sending {
+export interface WriteOptions extends SendOptions {
   /** Answers before the server has written to its disk. */
   readonly isRelaxed: boolean
   /** How many commits of the tree this process knows. */
@@ -166,7 +166,7 @@ export interface ColumnsOfCommit {
 
 export function columnsOf(
   commit: Commit,
-  { conversationOf }: Pick<Sending, 'conversationOf'>,
+  { conversationOf }: Pick<SendOptions, 'conversationOf'>,
   rootId: Id,
 ): ColumnsOfCommit {
   const facts: RowFacts = {
@@ -215,7 +215,7 @@ export function newestOf(turns: readonly Turn[], laneId: Id): Turn | undefined {
   return newest
 }
 
-function turnFinder({ nodes }: Commit, { turnOf }: Sending): (nodeId: Id) => Id {
+function turnFinder({ nodes }: Commit, { turnOf }: SendOptions): (nodeId: Id) => Id {
   return (nodeId) => nodes.find(({ id }) => id === nodeId)?.turnId ?? turnOf(nodeId)
 }
 

@@ -37,7 +37,7 @@ export interface QueuedCommit {
   readonly isAlone: boolean
 }
 
-interface Waiting extends QueuedCommit {
+interface WaitingCommit extends QueuedCommit {
   readonly resolve: (head: unknown) => void
   readonly reject: (error: unknown) => void
 }
@@ -46,7 +46,7 @@ type Sender = Pick<Database, 'once' | 'lanes'>
 
 export class Commits {
   private readonly database: Sender
-  private readonly waiting: Waiting[] = []
+  private readonly waiting: WaitingCommit[] = []
   private underWay = 0
   private begunAt = 0
   private gathering: NodeJS.Immediate | undefined
@@ -102,7 +102,7 @@ export class Commits {
     this.patience ??= setTimeout(again, Math.ceil(this.begunAt + PATIENCE_MS - performance.now()))
   }
 
-  private async sendLot(lot: readonly Waiting[]): Promise<void> {
+  private async sendLot(lot: readonly WaitingCommit[]): Promise<void> {
     try {
       const heads = await this.store(lot)
       for (const [at, { resolve }] of lot.entries()) resolve(heads[at])

@@ -14,7 +14,7 @@ import type { Database } from './connection/database.ts'
 import type { PgRow } from './connection/driver.ts'
 import { escaped, idOf, keyOf, laneKey, unescaped } from './escape.ts'
 import { agree, isComplete, isNamedRight, type LoadedRow } from './replica/agreement.ts'
-import type { Head, TreePart, Wanted } from './replica/transport.ts'
+import type { Head, TreePart, WantedRows } from './replica/transport.ts'
 
 const HEADS = `SELECT h.t, h.n, h.seq FROM unnest($1::bytea[]) WITH ORDINALITY AS asked (root, at)
   LEFT JOIN @.trees h ON h.root_id = asked.root ORDER BY at`
@@ -92,7 +92,7 @@ const MOST_HEADS = 1_000
 export type Altered = (rootId: Id, error: StoreError) => void
 
 /** Rows, and the marks of the commits that wrote them. */
-interface Loaded {
+interface LoadedTree {
   readonly part: TreePart & { readonly rows: readonly LoadedRow[] | undefined }
   readonly marks: ReadonlyMap<number, string>
   /** True for all rows of a tree. */
@@ -114,8 +114,8 @@ export class TreeLoader {
   private readonly database: Database
   private readonly altered: Altered | undefined
   private readonly heads: Gathered<Id, Head | undefined>
-  private readonly wholes: Gathered<AskedRows, Loaded | undefined>
-  private readonly news: Gathered<AskedNews, Loaded | undefined>
+  private readonly wholes: Gathered<AskedRows, LoadedTree | undefined>
+  private readonly news: Gathered<AskedNews, LoadedTree | undefined>
 
   constructor(database: Database, altered: Altered | undefined) {
     this.database = database
@@ -140,7 +140,7 @@ export class TreeLoader {
     return this.checked(rootId, () => this.news.ask({ rootId, since }))
   }
 
-  find(rootId: Id, wanted: Wanted): Promise<TreePart | undefined> {
+  find(rootId: Id, wanted: WantedRows): Promise<TreePart | undefined> {
     return this.checked(rootId, () => this.readSome(rootId, wanted))
   }
 
@@ -149,7 +149,7 @@ export class TreeLoader {
   }
 
   /** Gives only rows that their commits wrote. A difference counts when the whole tree shows it at one moment. */
-  private async checked(rootId: Id, read: () => Promise<Loaded | undefined>): Promise<TreePart | undefined> {
+  private async checked(rootId: Id, read: () => Promise<LoadedTree | undefined>): Promise<TreePart | undefined> {
     const { database } = this
     for (;;) {
       const loaded = await read()
@@ -170,18 +170,18 @@ export class TreeLoader {
     return found.map((row) => (row[0] === null ? undefined : headInRow(row)))
   }
 
-  private async readWholes(asked: readonly AskedRows[]): Promise<readonly (Loaded | undefined)[]> {
+  private async readWholes(asked: readonly AskedRows[]): Promise<readonly (LoadedTree | undefined)[]> {
     const values = [asked.map(({ rootId }) => keyOf(rootId)), asked.map(({ most }) => most)]
     const found = byPlace(await this.database.query(ROWS, values))
     return asked.map(({ rootId }, at) => wholeOf(rootId, found.get(at + 1) ?? []))
   }
 
-  private async readLarge(rootId: Id): Promise<Loaded | undefined> {
+  private async readLarge(rootId: Id): Promise<LoadedTree | undefined> {
     const found = byPlace(await this.database.scan(ROWS, [[keyOf(rootId)], [MOST]]))
     return wholeOf(rootId, found.get(1) ?? [])
   }
 
-  private async readNews(asked: readonly AskedNews[]): Promise<readonly (Loaded | undefined)[]> {
+  private async readNews(asked: readonly AskedNews[]): Promise<readonly (LoadedTree | undefined)[]> {
     const values = [
       asked.map(({ rootId }) => keyOf(rootId)),
       asked.map(({ since }) => since.tree),
@@ -194,7 +194,7 @@ export class TreeLoader {
     )
   }
 
-  private async readSome(rootId: Id, wanted: Wanted): Promise<Loaded | undefined> {
+  private async readSome(rootId: Id, wanted: WantedRows): Promise<LoadedTree | undefined> {
     const found = await this.database.query(FIND, wantedValues(rootId, wanted))
     const [tree] = found[0] ?? []
     if (tree === undefined) return undefined
@@ -219,12 +219,12 @@ function byPlace(found: readonly PgRow[]): ReadonlyMap<number, readonly PgRow[]>
   return places
 }
 
-function isRight({ part, marks, isWhole }: Loaded): boolean {
+function isRight({ part, marks, isWhole }: LoadedTree): boolean {
   const { rows = [], bodies } = part
   return agree(rows, (n) => marks.get(n)) && bodies.every(isNamedRight) && (!isWhole || isComplete(rows, marks))
 }
 
-function wholeOf(rootId: Id, found: readonly PgRow[]): Loaded | undefined {
+function wholeOf(rootId: Id, found: readonly PgRow[]): LoadedTree | undefined {
   const [first] = found
   // A tree has at least its root.
   if (first?.[3] === null) {
@@ -234,7 +234,7 @@ function wholeOf(rootId: Id, found: readonly PgRow[]): Loaded | undefined {
   return loaded === undefined ? undefined : { ...loaded, isWhole: true }
 }
 
-function wantedValues(rootId: Id, { ids, lanes, open }: Wanted): readonly unknown[] {
+function wantedValues(rootId: Id, { ids, lanes, open }: WantedRows): readonly unknown[] {
   const ranges = [
     lanes.map(({ laneId }) => laneKey(laneId)),
     lanes.map(({ last }) => last),
@@ -252,7 +252,7 @@ interface LoadedFrom {
 }
 
 /** Reads rows with their head, and what is beside them. */
-function loadedOf(found: readonly PgRow[], { rootId, since, marks: more }: LoadedFrom): Loaded | undefined {
+function loadedOf(found: readonly PgRow[], { rootId, since, marks: more }: LoadedFrom): LoadedTree | undefined {
   const [first] = found
   if (first === undefined) return undefined
   const rows: LoadedRow[] = []
@@ -307,7 +307,7 @@ function loadedRow(rootId: Id, [letter, key, version, n, , span, conversation, d
 export class Gathered<Asked, Answer> {
   private readonly askAll: (asked: readonly Asked[]) => Promise<readonly Answer[]>
   private readonly most: number
-  private waiting: Waiting<Asked, Answer>[] = []
+  private waiting: WaitingQuestion<Asked, Answer>[] = []
 
   /** `askAll` answers at most `most` at once, in their order. */
   constructor(most: number, askAll: (asked: readonly Asked[]) => Promise<readonly Answer[]>) {
@@ -329,7 +329,7 @@ export class Gathered<Asked, Answer> {
     for (let from = 0; from < waiting.length; from += this.most) this.sendLot(waiting.slice(from, from + this.most))
   }
 
-  private sendLot(lot: readonly Waiting<Asked, Answer>[]): void {
+  private sendLot(lot: readonly WaitingQuestion<Asked, Answer>[]): void {
     this.askAll(lot.map(({ asked }) => asked)).then(
       (answers) => {
         for (const [at, { resolve }] of lot.entries()) resolve(answers[at] as Answer)
@@ -342,7 +342,7 @@ export class Gathered<Asked, Answer> {
   }
 }
 
-interface Waiting<Asked, Answer> {
+interface WaitingQuestion<Asked, Answer> {
   readonly asked: Asked
   readonly resolve: (answer: Answer) => void
   readonly reject: (error: unknown) => void

@@ -8,7 +8,7 @@ import type { PgRow } from './connection/driver.ts'
 import { isLost, isRefusal } from './connection/failure.ts'
 import { keyOf } from './escape.ts'
 import { type Altered, headInRow, TreeLoader } from './load.ts'
-import { AnswerLost, type Head, Refused, type Sending, type Transport } from './replica/transport.ts'
+import { AnswerLost, type Head, Refused, type SendOptions, type Transport } from './replica/transport.ts'
 
 export interface TransportOptions {
   readonly isRelaxed: boolean
@@ -33,12 +33,12 @@ export function postgresTransport(database: Database, options: TransportOptions)
   }
 }
 
-interface SendOptions extends Sending, TransportOptions {
+interface StoreOptions extends SendOptions, TransportOptions {
   readonly database: Database
   readonly commits: Commits
 }
 
-async function send(commit: Commit, options: SendOptions): Promise<Head | undefined> {
+async function send(commit: Commit, options: StoreOptions): Promise<Head | undefined> {
   const { rootId } = commit
   const { database } = options
   try {
@@ -51,7 +51,7 @@ async function send(commit: Commit, options: SendOptions): Promise<Head | undefi
   }
 }
 
-async function store(commit: Commit, options: SendOptions): Promise<unknown> {
+async function store(commit: Commit, options: StoreOptions): Promise<unknown> {
   const { rootId } = commit
   const { database, commits, enqueue } = options
   const values = commitValues(commit, { ...options, known: rootId === null ? 0 : options.known(rootId) })

@@ -7,7 +7,7 @@ import {
   fieldParser,
   matchesPath,
   missingFields,
-  readFieldPath,
+  readPath,
   slashPath,
   wildcardPath,
 } from 'legate/fields'
@@ -24,15 +24,15 @@ describe('paths', () => {
   test('what is written is read back as the same place, and matches no other', () => {
     fc.assert(
       fc.property(anyPath, anyPath, (path, other) => {
-        expect(matchesPath(readFieldPath(dotPath(path)), path)).toBe(true)
-        expect(matchesPath(readFieldPath(dotPath(path)), other)).toBe(isDeepStrictEqual(path, other))
-        expect(matchesPath(readFieldPath(slashPath(path)), path)).toBe(true)
+        expect(matchesPath(readPath(dotPath(path)), path)).toBe(true)
+        expect(matchesPath(readPath(dotPath(path)), other)).toBe(isDeepStrictEqual(path, other))
+        expect(matchesPath(readPath(slashPath(path)), path)).toBe(true)
         // Slashes have no way to write a key that is `*`: there it is a wildcard.
         if (!path.includes('*')) {
-          expect(matchesPath(readFieldPath(slashPath(path)), other)).toBe(slashPath(path) === slashPath(other))
+          expect(matchesPath(readPath(slashPath(path)), other)).toBe(slashPath(path) === slashPath(other))
         }
-        expect(matchesPath(readFieldPath(wildcardPath(path)), path)).toBe(true)
-        expect(matchesPath(readFieldPath(path), path)).toBe(true)
+        expect(matchesPath(readPath(wildcardPath(path)), path)).toBe(true)
+        expect(matchesPath(readPath(path), path)).toBe(true)
       }),
       {
         numRuns: 300,
@@ -66,7 +66,7 @@ describe('paths', () => {
     ['/a/*/t', ['a', 3, 't']],
     ['/a/*/t', ['a', 'k', 't']],
   ])('%j leads to %j', (text, path) => {
-    expect(matchesPath(readFieldPath(text), path)).toBe(true)
+    expect(matchesPath(readPath(text), path)).toBe(true)
   })
 
   test.each([
@@ -79,13 +79,13 @@ describe('paths', () => {
     ['/a/00', ['a', 0]],
     ['["*"]', ['x']],
   ])('%j does not lead to %j', (text, path) => {
-    expect(matchesPath(readFieldPath(text), path)).toBe(false)
+    expect(matchesPath(readPath(text), path)).toBe(false)
   })
 
   test.each(['.a', 'a.', 'a..b', 'a[', 'a[0', 'a[x]', 'a[-1]', 'a[01]', 'a["x]', 'a[0]b', 'a["x"', "a['x']"])(
     '%j is no path, and the error says from where on',
     (text) => {
-      expect(() => readFieldPath(text)).toThrow(/is no path, from character \d+ on; write tasks\[0\]\.title/)
+      expect(() => readPath(text)).toThrow(/is no path, from character \d+ on; write tasks\[0\]\.title/)
     },
   )
 
@@ -102,7 +102,7 @@ describe('paths', () => {
       '["0"]["a.b"]',
       '/0/a.b',
     ]
-    for (const pattern of patterns.map((text) => readFieldPath(text))) {
+    for (const pattern of patterns.map((text) => readPath(text))) {
       const found = events.filter((event) => event.isAt(pattern))
 
       expect(found).toEqual(events.filter((event) => matchesPath(pattern, event.path)))

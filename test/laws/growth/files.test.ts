@@ -1,7 +1,7 @@
 import { describe } from 'vitest'
 import { applyEdits, decodeText, textLines } from '../../../src/core/files/edit.ts'
 import { describeReach, reachOf } from '../../../src/core/files/files.ts'
-import { isName, readPath } from '../../../src/core/files/path.ts'
+import { isName, readFilePath } from '../../../src/core/files/path.ts'
 import { textForm } from '../../../src/core/tools/file-search.ts'
 import { workspacePath } from '../../../src/core/tools/workspace-paths.ts'
 import { testGrowth } from '../../support/growth.ts'
@@ -30,8 +30,8 @@ const TEXT: readonly string[] = ['a', '\n', '\r', '\r\n', ' ', '\t', 'ab', 'aab'
 
 describe('paths', () => {
   const read = (text: string) => {
-    attempt(() => readPath(text))
-    attempt(() => readPath(workspacePath(text), 'directory'))
+    attempt(() => readFilePath(text))
+    attempt(() => readFilePath(workspacePath(text), 'directory'))
     return isName(text)
   }
 

@@ -9,7 +9,7 @@ import { canonicalJson, parseJson, toJson } from '../../../src/core/base/json.ts
 import { type CheckedSchema, readSchema } from '../../../src/core/base/schema/schema.ts'
 import { emptyFields } from '../../../src/core/fields/field-check.ts'
 import { FieldParser } from '../../../src/core/fields/field-parser.ts'
-import { fieldsAt, readFieldPath } from '../../../src/core/fields/path-pattern.ts'
+import { fieldsAt, readPath } from '../../../src/core/fields/path-pattern.ts'
 import { testGrowth } from '../../support/growth.ts'
 import { inChunks, JSON_TOKENS } from './tokens.ts'
 
@@ -145,7 +145,7 @@ describe('an answer that is judged', () => {
     read: (text) => {
       const value: unknown = JSON.parse(text)
       emptyFields(value, ['items[*].title', '*', 'items[*].*'], false)
-      fieldsAt(value, readFieldPath('items[*].title'))
+      fieldsAt(value, readPath('items[*].title'))
     },
     tokens: ['{"title":"x"},', '{},', '{"title":null},', '1,', '[],'],
     most: MOST / 16,
@@ -212,7 +212,7 @@ describe('JSON', () => {
 })
 
 testGrowth('the path of a field', {
-  read: readFieldPath,
+  read: readPath,
   tokens: ['a', '.', '[', ']', '[0]', '[*]', '["', '"]', '["a"]', '\\', '*', '/', '~1', '~', '["a', '.a', '"'],
   most: 1_000_000,
   around: (body) => `a${body}`,

@@ -17,7 +17,7 @@ export interface Column {
 }
 
 /** A conversation to load, and what it is to the others. */
-export interface Wanted {
+export interface ColumnNode {
   readonly id: string
   readonly role: string
   readonly from: string | null
@@ -35,14 +35,14 @@ export function nearTheirHosts(columns: readonly Column[]): readonly Column[] {
 }
 
 /** The subagents and lanes of a conversation. */
-export function nextOf({ nodes, lanes, agent }: GraphData): Wanted[] {
+export function nextOf({ nodes, lanes, agent }: GraphData): ColumnNode[] {
   const children = nodes.flatMap(({ id, childConversationId }) =>
     childConversationId === null ? [] : [{ id: childConversationId, role: `child of ${agent}`, from: id }],
   )
   return [...children, ...lanes.map(({ id }) => ({ id, role: 'forked lane', from: null }))]
 }
 
-export function columnOf(data: GraphData, { role, from }: Omit<Wanted, 'id'>): Column {
+export function columnOf(data: GraphData, { role, from }: Omit<ColumnNode, 'id'>): Column {
   const nodes = data.nodes.filter(({ isActive }) => isActive)
   const kept = new Set(nodes.map(({ id }) => id))
   return {

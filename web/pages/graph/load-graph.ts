@@ -1,7 +1,7 @@
 // Loads the graph of a conversation: itself, then its subagents and lanes.
 
 import { client } from '../../data/client.ts'
-import { type Column, columnOf, nearTheirHosts, nextOf, type Wanted } from './columns.ts'
+import { type Column, type ColumnNode, columnOf, nearTheirHosts, nextOf } from './columns.ts'
 
 /** More conversations than these are loaded when somebody asks for them. */
 const MOST_COLUMNS = 24
@@ -15,7 +15,7 @@ export interface LoadedGraph {
 /** Loads a conversation, its lanes and its subagents, breadth first. */
 export async function loadGraph(conversationId: string, turns: number): Promise<LoadedGraph> {
   const columns: Column[] = []
-  const wanted: Wanted[] = [{ id: conversationId, role: 'lane main', from: null }]
+  const wanted: ColumnNode[] = [{ id: conversationId, role: 'lane main', from: null }]
   const seen = new Set([conversationId])
   while (wanted.length > 0 && columns.length < MOST_COLUMNS) {
     const batch = wanted.splice(0, MOST_COLUMNS - columns.length)

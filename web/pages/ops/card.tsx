@@ -1,5 +1,5 @@
 import { type ReactNode, useId } from 'react'
-import type { Asked } from '../../data/request.ts'
+import type { RequestState } from '../../data/request.ts'
 import { ProblemNote } from '../../parts/states.tsx'
 
 interface CardProps<Value> {
@@ -7,7 +7,7 @@ interface CardProps<Value> {
   /** Columns of twelve. */
   readonly width: 4 | 5 | 7 | 8 | 12
   readonly tools?: ReactNode
-  readonly asked: Asked<Value>
+  readonly asked: RequestState<Value>
   readonly children: (value: Value) => ReactNode
 }
 
@@ -26,7 +26,7 @@ export function Card<Value>({ title, width, tools, asked, children }: CardProps<
   )
 }
 
-function Absent({ asked }: { readonly asked: Asked<unknown> }): ReactNode {
+function Absent({ asked }: { readonly asked: RequestState<unknown> }): ReactNode {
   return (
     <div className="pad">
       {asked.error === null ? <span className="sk sk-3" /> : <ProblemNote error={asked.error} />}

@@ -36,14 +36,14 @@ export function FlameGraph({ box, metric, onRead }: FlameGraphProps): ReactNode 
   )
 }
 
-interface Placed {
+interface PlacedSpan {
   readonly box: Box
   readonly x: number
   readonly depth: number
 }
 
 /** All boxes with their places, but those that nobody could see. */
-function boxes(placed: Placed, scale: number): Placed[] {
+function boxes(placed: PlacedSpan, scale: number): PlacedSpan[] {
   if (placed.box.value * scale < LEAST) return []
   let x = placed.x
   const below = placed.box.parts.flatMap((box) => {
@@ -61,7 +61,7 @@ export function amount(value: number, metric: Metric): string {
 }
 
 interface BoxMarkProps {
-  readonly placed: Placed
+  readonly placed: PlacedSpan
   readonly scale: number
   readonly top: Box
   readonly metric: Metric

@@ -3,7 +3,7 @@ import { frozenCopy } from '../../base/json.ts'
 import { anything, code, flag, int, type OptionRules, oneOf, readOptions, record, text } from '../../base/options.ts'
 import { type CheckedSchema, readShownSchema, type Schema } from '../../base/schema/schema.ts'
 import { hasField } from '../../fields/locate.ts'
-import { type PathPattern, readFieldPath } from '../../fields/path-pattern.ts'
+import { type PathPattern, readPath } from '../../fields/path-pattern.ts'
 import { checkBudget } from '../../grant/budget.ts'
 import { checkGrant } from '../../grant/grant.ts'
 import type { Model } from '../../model/model.ts'
@@ -169,7 +169,7 @@ function readOne(value: unknown, path: string, { output, where }: { output: Chec
 
 function patternOf(path: string, place: string): PathPattern {
   try {
-    return readFieldPath(path)
+    return readPath(path)
   } catch (error) {
     return refuse(`${place}: ${messageOf(error)}`)
   }

@@ -1,5 +1,5 @@
 import { isRecord, type Json } from '../../base/json.ts'
-import { matchesKey, type PathPattern, readFieldPath } from '../../fields/path-pattern.ts'
+import { matchesKey, type PathPattern, readPath } from '../../fields/path-pattern.ts'
 import type { TreeReader } from '../../graph/reader.ts'
 import type { Turn } from '../../graph/rows.ts'
 import { readAskedSlots } from '../../graph/tasks.ts'
@@ -60,7 +60,7 @@ export function recordedOutput(value: Json | undefined, record: ChatRecord | und
 /** The value at a path; with a star in it, all values there as a list. */
 function valueAt(value: Json | undefined, path: string): Json | undefined {
   if (value === undefined) return undefined
-  const pattern = readFieldPath(path)
+  const pattern = readPath(path)
   const found = valuesAt(value, pattern)
   const isMany = pattern.some(({ index, isAnyKey }) => index === '*' || isAnyKey)
   if (found.length === 0) return undefined

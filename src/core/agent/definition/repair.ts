@@ -2,7 +2,7 @@ import { DefinitionError } from '../../base/error.ts'
 import { flag, int, listOf, type OptionRules, oneOf, readOptions, text } from '../../base/options.ts'
 import type { CheckedSchema } from '../../base/schema/schema.ts'
 import { hasField } from '../../fields/locate.ts'
-import { readFieldPath } from '../../fields/path-pattern.ts'
+import { readPath } from '../../fields/path-pattern.ts'
 
 /** How to handle an answer that is empty or does not fit. Each new try is a model call of its own. */
 export interface Repair {
@@ -45,8 +45,7 @@ export function readRepair(repair: Repair | undefined, output: CheckedSchema | n
 }
 
 function checkPath({ jsonSchema }: CheckedSchema, path: string, where: string): void {
-  if (!hasField(jsonSchema, readFieldPath(path)))
-    refuse(where, `ensure: the output schema has no ${JSON.stringify(path)}.`)
+  if (!hasField(jsonSchema, readPath(path))) refuse(where, `ensure: the output schema has no ${JSON.stringify(path)}.`)
 }
 
 function refuse(where: string, message: string): never {

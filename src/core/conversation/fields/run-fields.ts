@@ -2,7 +2,7 @@ import type { Clock } from '../../base/clock.ts'
 import { DefinitionError, InputError } from '../../base/error.ts'
 import { anything, flag, number, type OptionRules, readOptions, text } from '../../base/options.ts'
 import { hasField } from '../../fields/locate.ts'
-import { type PathPattern, readFieldPath } from '../../fields/path-pattern.ts'
+import { type PathPattern, readPath } from '../../fields/path-pattern.ts'
 import type { LiveEvent, RunEvent } from '../../graph/event.ts'
 import { onceLoaded } from '../../store/look.ts'
 import { FieldHandlers, type FieldResult } from './field-handlers.ts'
@@ -38,21 +38,21 @@ export class RunFields {
 
   fields(path: string | undefined, options: FieldsOptions = {}): AsyncIterableIterator<RunField> {
     readOptions('fields(path, options)', options, FIELDS)
-    const pattern = path === undefined ? null : readFieldPath(path)
+    const pattern = path === undefined ? null : readPath(path)
     if (options.agent === undefined && options.tool === undefined) this.checkOutput('fields')
     return closable(this.parts.source, (source) => matchingFields(source, pattern, options))
   }
 
   async field(path: string, options: FieldOptions<unknown> = {}): Promise<unknown> {
     readOptions('field(path, options)', options, FIELD)
-    const pattern = readFieldPath(path)
+    const pattern = readPath(path)
     this.checkOutput('field')
     const { source, clock, result } = this.parts
     return waitForField(source, { text: path, pattern, options, clock, result })
   }
 
   onField(path: string, handler: (value: never, field: RunField<never>) => unknown): void {
-    const pattern = readFieldPath(path)
+    const pattern = readPath(path)
     if (typeof handler !== 'function') {
       throw new InputError('invalid_input', 'onField(path, handler): the handler is a function of the value.')
     }
@@ -91,7 +91,7 @@ export class RunFields {
     const { mustInPrompt = false } = readOptions(`${method}()`, options, KEY)
     const schema = this.checkOutput(method)
     return keys.map((key) => {
-      const pattern = readFieldPath(key)
+      const pattern = readPath(key)
       if (!mustInPrompt || schema === undefined || hasField(schema.jsonSchema, pattern)) return pattern
       const message = `${method}(${JSON.stringify(key)}, { mustInPrompt: true }): the output schema has no such key.`
       throw new InputError('invalid_input', message)

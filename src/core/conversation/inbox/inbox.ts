@@ -114,7 +114,7 @@ interface InboxScope {
 }
 
 /** The node that waits, with its place; undefined for a node of another owner. */
-interface Placed<Waiting> {
+interface PlacedItem<Waiting> {
   readonly asked: Waiting
   readonly place: InboxPlace | undefined
 }
@@ -162,8 +162,8 @@ class Inbox {
   /** Reads page after page of what waits for people. */
   private async *waiting<Waiting>(
     last: Waiting | undefined,
-    read: (query: WaitingQuery<Waiting>) => Promise<Placed<Waiting>[]>,
-  ): AsyncGenerator<Placed<Waiting>> {
+    read: (query: WaitingQuery<Waiting>) => Promise<PlacedItem<Waiting>[]>,
+  ): AsyncGenerator<PlacedItem<Waiting>> {
     const { pageSize: limit } = this.scope
     let after = last
     for (;;) {

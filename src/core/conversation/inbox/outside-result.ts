@@ -8,20 +8,20 @@ import { questionOf } from '../../rules/turn/question-of.ts'
 import { valueEnd } from '../../tool/result.ts'
 
 /** The word of whoever executed a call. */
-interface Said {
+interface ResultRequest {
   readonly result: Json
   readonly isError?: boolean
   readonly by?: string
   readonly seen?: string
 }
 
-const RULES: OptionRules<Said> = { result: anything, isError: flag, by: text, seen: text }
+const RULES: OptionRules<ResultRequest> = { result: anything, isError: flag, by: text, seen: text }
 
 /**
  * Reads a result before anything is awaited. What it gives checks the result against the call: by the JSON Schema of the row, and
  * by the tool's own schema where this process has it.
  */
-export function readResult(word: Said): (node: Node, own: CheckedSchema | null) => Promise<OutsideResult> {
+export function readResult(word: ResultRequest): (node: Node, own: CheckedSchema | null) => Promise<OutsideResult> {
   const { result, isError = false, by = 'user', seen } = readOptions('answer(nodeId, { result })', word, RULES)
   const json = toJson(result)
   if (!json.ok) throw new InputError('invalid_input', `answer(nodeId, { result }): it is not JSON. ${json.error}`)

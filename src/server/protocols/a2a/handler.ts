@@ -24,7 +24,7 @@ import type { A2ARequestHandler } from '@a2a-js/sdk/server'
 import type { RunTree } from '../../../doors/rows.ts'
 import { isLegateError, type Json } from '../../../index.ts'
 import { malformed } from './read.ts'
-import type { AgentTasks, FollowedTask, Sent } from './tasks.ts'
+import type { AgentTasks, FollowedTask, PeerMessage } from './tasks.ts'
 import { type A2aMessage, A2aRefusal, type A2aTask, type A2aUpdate, isTerminal, taskNotFound } from './wire.ts'
 
 import type { PushConfig, PushStore } from './write.ts'
@@ -91,7 +91,7 @@ export class RowsHandler implements A2ARequestHandler {
     return followed
   }
 
-  private readSent({ message, metadata }: SendMessageRequest): Sent {
+  private readSent({ message, metadata }: SendMessageRequest): PeerMessage {
     if (message === undefined) throw malformed('The request has no message.')
     const read = this.sdk.core.Message.toJSON(message) as A2aMessage
     if (read.role === ('ROLE_AGENT' as string)) throw malformed('A message to an agent has the role ROLE_USER.')
@@ -274,18 +274,18 @@ export async function listTasks(tasks: AgentTasks, query: TaskListQuery): Promis
   }
 }
 
-interface Placed {
+interface PlacedTask {
   readonly run: RunTree
   readonly state: string
   readonly at: number
 }
 
-async function placed(tasks: AgentTasks, run: RunTree): Promise<Placed> {
+async function placed(tasks: AgentTasks, run: RunTree): Promise<PlacedTask> {
   const { state, timestamp } = (await tasks.task(run, { historyLength: 0, artifacts: false })).status
   return { run, state, at: Date.parse(timestamp) }
 }
 
-function tokenOf({ at, run }: Placed): string {
+function tokenOf({ at, run }: PlacedTask): string {
   return Buffer.from(`${at} ${run.runId}`).toString('base64url')
 }
 

@@ -86,13 +86,13 @@ export class A2aEndpoint {
   }
 }
 
-interface Asked {
+interface RpcRequest {
   readonly version: string | null
   readonly method: string
 }
 
 /** The transport of JSON-RPC for the version that a request speaks; undefined where it is not served. */
-async function transportFor(sdk: A2aSdk, handler: RowsHandler, { version, method }: Asked) {
+async function transportFor(sdk: A2aSdk, handler: RowsHandler, { version, method }: RpcRequest) {
   const contextOf = (requestedVersion: string) => new sdk.server.ServerCallContext({ requestedVersion })
   if (speaksOlder(version, method)) return { ...(await olderTransport(handler)), context: contextOf(OLDER_VERSION) }
   if (!isServed(version)) return undefined

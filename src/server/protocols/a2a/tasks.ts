@@ -37,7 +37,7 @@ import {
 } from './write.ts'
 
 /** A message with what the request says beside it. */
-export interface Sent {
+export interface PeerMessage {
   readonly message: A2aMessage
   readonly traceparent: string | undefined
 }
@@ -71,7 +71,7 @@ export class AgentTasks {
   }
 
   /** Begins a task with a message, or gives the answers of one to a task that waits for them. */
-  async send({ message, traceparent }: Sent): Promise<FollowedTask> {
+  async send({ message, traceparent }: PeerMessage): Promise<FollowedTask> {
     this.runtime.require('read')
     const { taskId = '', contextId = '' } = message
     if (message.messageId === '') throw malformed('The message needs a messageId.')
@@ -184,7 +184,7 @@ export class AgentTasks {
   }
 
   /** The stream of a task: the task as it is, then what happens to it. */
-  async *watch(followed: FollowedTask, { signal, isWhole }: Watching, view: TaskView = {}): AsyncGenerator<A2aUpdate> {
+  async *watch(followed: FollowedTask, { signal, isWhole }: TaskWatch, view: TaskView = {}): AsyncGenerator<A2aUpdate> {
     const look = await this.look(followed.run.id)
     const task = await this.shown(look, view)
     yield { task }
@@ -194,7 +194,7 @@ export class AgentTasks {
   }
 
   /** The updates of a run, to its end or, where it is not followed whole, until it waits for the peer. */
-  private async *follow({ run, after }: FollowedTask, { signal, isWhole }: Watching): AsyncGenerator<A2aUpdate> {
+  private async *follow({ run, after }: FollowedTask, { signal, isWhole }: TaskWatch): AsyncGenerator<A2aUpdate> {
     const place: A2aPlace = { taskId: run.id, contextId: run.conversationId }
     const look = await this.look(run.id)
     const isAsking = !isWhole && after > 0 && (await this.pending(look)).length > 0
@@ -252,7 +252,7 @@ const MOST_CONTEXTS = 1_000
 const MOST_TURNS = 100
 
 /** How a task is followed. */
-export interface Watching {
+export interface TaskWatch {
   readonly signal: AbortSignal
   /** True: to its end, also while it waits for the peer. */
   readonly isWhole: boolean

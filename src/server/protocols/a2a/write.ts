@@ -7,10 +7,10 @@ import { named } from './read.ts'
 import type { A2aArtifact, A2aMessage, A2aMetadata, A2aPart, A2aPlace, A2aState, A2aStatus, A2aUpdate } from './wire.ts'
 
 /** The outcome of a run, as far as states need it. */
-type Ended = Pick<RunOutcome, 'status' | 'modelCalls' | 'toolCalls' | 'error'>
+type EndedRun = Pick<RunOutcome, 'status' | 'modelCalls' | 'toolCalls' | 'error'>
 
 /** The state of a task whose run has ended. */
-export function endState({ status, modelCalls, toolCalls }: Omit<Ended, 'error'>): A2aState {
+export function endState({ status, modelCalls, toolCalls }: Omit<EndedRun, 'error'>): A2aState {
   if (status === 'completed') return 'TASK_STATE_COMPLETED'
   if (status === 'cancelled') return 'TASK_STATE_CANCELED'
   const isRefused = status === 'invalid_input' || status === 'denied'
@@ -26,7 +26,7 @@ export function statusOf(run: RunTree, pending: readonly A2aPending[]): A2aStatu
   return { state, timestamp: isoOf(run.startedAt ?? Date.now()) }
 }
 
-function endStatus(place: A2aPlace, outcome: Ended, endedAt: number): A2aStatus {
+function endStatus(place: A2aPlace, outcome: EndedRun, endedAt: number): A2aStatus {
   const status = { state: endState(outcome), timestamp: isoOf(endedAt) }
   const why = outcome.error?.message ?? ''
   return why === '' ? status : { ...status, message: agentMessage(place, 'end', [{ text: why }]) }

@@ -53,10 +53,10 @@ const MODE_NAMES: Readonly<Record<Mode, string>> = {
 
 /** Makes the agent of one connection. */
 export function makeAgent(parts: AcpParts): AgentApp {
-  return new Serving(parts).app()
+  return new EditorAgent(parts).app()
 }
 
-interface Opening {
+interface SessionOpening {
   readonly id: string
   readonly key: string | null
   readonly folder: string
@@ -72,7 +72,7 @@ interface SessionPlace {
   readonly mcpServers?: readonly McpServer[]
 }
 
-class Serving {
+class EditorAgent {
   private readonly parts: AcpParts
   private readonly sessions: Map<string, Session> = new Map()
   /** Whether the editor has forms. */
@@ -189,7 +189,7 @@ class Serving {
     throw sdk.RequestError.invalidParams(undefined, what)
   }
 
-  private async open({ servers, ...opening }: Opening, client: AgentContext): Promise<Session> {
+  private async open({ servers, ...opening }: SessionOpening, client: AgentContext): Promise<Session> {
     const { agent: own, sdk } = this.parts
     const editor = editorOf(sdk, client, this.hasForms)
     const agent = typeof own === 'string' ? own : await withEditorServers(own, servers, opening.folder)

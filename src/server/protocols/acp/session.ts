@@ -261,7 +261,7 @@ export class Session {
   }
 
   /** Shows something to the person, once, and says what the person says. */
-  private show({ nodeId, seen }: Asked, put: (signal: AbortSignal) => Promise<Word | undefined>): void {
+  private show({ nodeId, seen }: PendingRequest, put: (signal: AbortSignal) => Promise<Word | undefined>): void {
     const key = `${nodeId} ${seen}`
     if (this.open.has(key) || this.isCancelled) return
     const taken = new AbortController()
@@ -302,7 +302,7 @@ export class Session {
 type Word = Parameters<ScopedRuntime['answer']>[1]
 
 /** The request of a node that waits for a person. */
-type Asked = Pick<AcpApproval, 'nodeId' | 'seen'>
+type PendingRequest = Pick<AcpApproval, 'nodeId' | 'seen'>
 
 function askedIn(event: Extract<RunEvent, { type: 'approval-request' }>): AcpApproval {
   const { nodeId, path, request, call, input, seen, reason } = event

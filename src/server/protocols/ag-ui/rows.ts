@@ -66,7 +66,7 @@ function runsBelow({ links }: TreeData, tops: ReadonlySet<string>): ReadonlySet<
   return runs
 }
 
-interface Asked {
+interface RequestFields {
   readonly request?: string
   readonly reason?: string
   readonly input?: Json
@@ -89,7 +89,7 @@ function pendingOf(node: Node, path: readonly string[], subagentRunId: string | 
     call: node.input.call ?? null,
   }
   if (node.state === 'awaiting_approval') {
-    const { request = node.kind, reason = '', input = null } = (node.metadata['approval'] ?? {}) as Asked
+    const { request = node.kind, reason = '', input = null } = (node.metadata['approval'] ?? {}) as RequestFields
     const message = askedText({ path, request, tool: node.input.call?.name ?? null, input, reason })
     return { ...about, reason: 'tool_call', message }
   }

@@ -37,7 +37,7 @@ export interface ThreadPlace {
 }
 
 /** A run that is to be told: from its beginning, or from a place on. */
-interface Told {
+interface ToldRun {
   readonly run: Run
   /** The rows before it, for the messages of the thread; null for a new thread. */
   readonly before: TreeData | null
@@ -93,7 +93,7 @@ export class AgUiThread {
   }
 
   /** Answers every open interrupt, or refuses. All answers are checked before the first one is given. */
-  private async answer({ before, open }: Waiting, input: RunInput): Promise<Told> {
+  private async answer({ before, open }: PendingThread, input: RunInput): Promise<ToldRun> {
     const answers = answersTo(open, input)
     const run = await this.runtime.attach(turnAbove(before, open[0]?.runId ?? ''))
     const checked = answers.map(({ interrupt, word }) => this.runtime.checkAnswer(interrupt.nodeId, word))
@@ -114,7 +114,7 @@ export class AgUiThread {
     return { type: 'RUN_STARTED', threadId, runId, protocolVersion: PROTOCOL }
   }
 
-  private async *told({ run, before, after }: Told): AsyncGenerator<AgUiEvent> {
+  private async *told({ run, before, after }: ToldRun): AsyncGenerator<AgUiEvent> {
     yield this.started()
     if (before !== null) yield snapshot(before, run, after === null ? run.id : null)
     const writer = new AgUiWriter(run.id, before === null ? [] : subagentsIn(before))
@@ -137,13 +137,13 @@ export class AgUiThread {
   }
 
   /** The interrupts of a run that does nothing else any more; null where it does, or nobody here can answer. */
-  private async parkedIn(run: Run): Promise<Parked | null> {
+  private async parkedIn(run: Run): Promise<ParkedThread | null> {
     const data = await this.runtime.treeData(run.conversationId, { newest: true })
     const interrupts = this.interruptsIn(data, run.conversationId)
     return interrupts.length === 0 ? null : { data, interrupts }
   }
 
-  private *interrupted(run: Run, writer: AgUiWriter, { data, interrupts }: Parked): Generator<AgUiEvent> {
+  private *interrupted(run: Run, writer: AgUiWriter, { data, interrupts }: ParkedThread): Generator<AgUiEvent> {
     const below = groupBy(interrupts, ({ subagentRunId }) => subagentRunId ?? '')
     yield* writer.close(new Map([...below].map(([runId, list]) => [runId, list.map(({ id }) => id)])))
     yield snapshot(data, run, null)
@@ -174,12 +174,12 @@ const MAY_PARK: ReadonlySet<string> = new Set([
   'message',
 ])
 
-interface Waiting {
+interface PendingThread {
   readonly before: TreeData
   readonly open: readonly AgUiPending[]
 }
 
-interface Parked {
+interface ParkedThread {
   readonly data: TreeData
   readonly interrupts: readonly AgUiPending[]
 }

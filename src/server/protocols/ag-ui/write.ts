@@ -18,7 +18,7 @@ export interface KnownSubagent {
 }
 
 /** A message that is being written. */
-interface Writing {
+interface OpenMessage {
   readonly messageId: string
   readonly what: 'text' | 'reasoning'
   readonly runId: string
@@ -32,7 +32,7 @@ export class AgUiWriter {
   private readonly known: Map<string, KnownSubagent>
   /** Subagents that the stream has opened and not closed, the host before its children. */
   private readonly open: Set<string> = new Set()
-  private readonly writing: Map<string, Writing> = new Map()
+  private readonly writing: Map<string, OpenMessage> = new Map()
   /** How often each node was written anew. */
   private readonly tries: Map<string, number> = new Map()
   private readonly spoken: Set<string> = new Set()
@@ -151,7 +151,7 @@ export class AgUiWriter {
     ]
   }
 
-  private delta(event: RunEvent, what: Writing['what'], { text, cumulative }: Piece): AgUiEvent[] {
+  private delta(event: RunEvent, what: OpenMessage['what'], { text, cumulative }: Piece): AgUiEvent[] {
     const nodeId = event.nodeId ?? ''
     if (text === '' || this.spoken.has(nodeId)) return []
     const known = this.writing.get(nodeId)
@@ -166,7 +166,7 @@ export class AgUiWriter {
     return [...switched, ...begun, { type, messageId: open.messageId, delta: piece, ...this.from(event.runId) }]
   }
 
-  private beginMessage({ nodeId, runId }: RunEvent, what: Writing['what']): AgUiEvent[] {
+  private beginMessage({ nodeId, runId }: RunEvent, what: OpenMessage['what']): AgUiEvent[] {
     const times = this.tries.get(nodeId ?? '') ?? 0
     const own = times === 0 ? `${nodeId}` : `${nodeId}/${times + 1}`
     const messageId = what === 'text' ? own : `${own}/reasoning`

@@ -139,7 +139,7 @@ export class Chat {
   }
 
   /** The run of a page's message, among the newest turns. */
-  private async find(messageId: string, limitTurns: number): Promise<Sent | undefined> {
+  private async find(messageId: string, limitTurns: number): Promise<SentMessage | undefined> {
     const messages = await this.messages(limitTurns)
     const at = messages.findIndex(({ id, role }) => role === 'user' && id === messageId)
     const [message, answer] = at < 0 ? [] : messages.slice(at)
@@ -236,7 +236,7 @@ interface GivenOutputs {
 
 const NO_OUTPUTS: GivenOutputs = { nodeIds: [], open: [] }
 
-interface Sent {
+interface SentMessage {
   readonly message: UiMessage
   readonly runId: Id
 }

@@ -18,7 +18,7 @@ export interface McpEndpointParts {
 }
 
 /** The parts that are there once the package is loaded. */
-interface Loaded {
+interface LoadedPackage {
   readonly sdk: McpSdk
   readonly handler: McpHttpHandler
   readonly sessions: Sessions
@@ -30,7 +30,7 @@ export const SESSION_HEADER = 'mcp-session-id'
 /** The endpoint of a server. The package is loaded with the first request. */
 export class McpEndpoint {
   private readonly parts: McpEndpointParts
-  private loaded: Promise<Loaded> | undefined
+  private loaded: Promise<LoadedPackage> | undefined
 
   constructor(parts: McpEndpointParts) {
     this.parts = parts
@@ -47,7 +47,7 @@ export class McpEndpoint {
     return handler.fetch(request, { parsedBody: body, authInfo })
   }
 
-  private ready(): Promise<Loaded> {
+  private ready(): Promise<LoadedPackage> {
     this.loaded ??= this.load().catch((error: unknown) => {
       this.loaded = undefined
       throw error
@@ -55,7 +55,7 @@ export class McpEndpoint {
     return this.loaded
   }
 
-  private async load(): Promise<Loaded> {
+  private async load(): Promise<LoadedPackage> {
     const sdk: McpSdk = await import('@modelcontextprotocol/server')
     const { report, tooMany } = this.parts
     const key = await this.parts.key()

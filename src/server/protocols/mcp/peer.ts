@@ -32,7 +32,7 @@ export interface McpCaller {
 }
 
 /** How a call waits for its run. */
-export interface Waiting {
+export interface CallWait {
   readonly call: McpCall
   readonly shape: AnswerShape
   readonly waitMs: number
@@ -96,7 +96,7 @@ export class Peer {
   }
 
   /** Takes the answers of a further round of a call, and waits on. Who left a form is not asked again: the round ends. */
-  async goOn(run: Run, waiting: Waiting): Promise<object> {
+  async goOn(run: Run, waiting: CallWait): Promise<object> {
     return (await this.answer(run.id, waiting.call)) ? this.wait(run, waiting) : this.standing(run, waiting.shape)
   }
 
@@ -111,7 +111,7 @@ export class Peer {
   }
 
   /** Waits for a run, and gives a result of `tools/call`: its answer, a request for input, a task, or where it stands. */
-  async wait(run: Run, waiting: Waiting): Promise<object> {
+  async wait(run: Run, waiting: CallWait): Promise<object> {
     const { call, shape, waitMs, isOwn } = waiting
     if (waitMs === 0 && hasTasks(call.client)) return newTask(run.id)
     const canAsk = this.canAsk(call.client)
@@ -131,7 +131,7 @@ export class Peer {
     return this.unfinished(run, followed, waiting)
   }
 
-  private async unfinished(run: Run, { how }: Followed, { call, shape }: Waiting): Promise<object> {
+  private async unfinished(run: Run, { how }: Followed, { call, shape }: CallWait): Promise<object> {
     const pending = how === 'asks' && this.canAsk(call.client) ? await this.pending(run.id) : []
     if (pending.length > 0) {
       const requestState = await call.sign({ runId: run.id })

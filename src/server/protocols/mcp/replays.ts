@@ -5,7 +5,7 @@
 import type { EventStore, JSONRPCMessage } from '@modelcontextprotocol/server'
 import { sizeOf } from '../../../core/base/json.ts'
 
-interface Sent {
+interface SentMessage {
   readonly streamId: string
   readonly message: JSONRPCMessage
   readonly bytes: number
@@ -15,7 +15,7 @@ const MOST_BYTES = 65_536
 
 /** The events of one session. Their ids are in the order in which they were sent. */
 export class Replays implements EventStore {
-  private readonly sent: Map<number, Sent> = new Map()
+  private readonly sent: Map<number, SentMessage> = new Map()
   private bytes = 0
   private last = 0
 

@@ -55,10 +55,10 @@ const INTERNAL = -32_603
 
 /** Makes the server of one caller. */
 export function makeServer(parts: ServingParts): Server {
-  return new Serving(parts).server
+  return new OfferServer(parts).server
 }
 
-class Serving {
+class OfferServer {
   readonly server: Server
   private readonly parts: ServingParts
   private readonly peer: Peer
@@ -227,7 +227,7 @@ class Serving {
     return (own ?? this.server.getClientCapabilities() ?? {}) as McpCall['client']
   }
 
-  private callOf(ctx: ServerContext, asked: Asked): McpCall {
+  private callOf(ctx: ServerContext, asked: OfferRequest): McpCall {
     const { mcpReq } = ctx
     const digest = sha256(canonicalJson([asked.name, asked.args]))
     const token = mcpReq._meta?.progressToken
@@ -268,7 +268,7 @@ class Serving {
   }
 }
 
-interface Asked {
+interface OfferRequest {
   readonly name: string
   readonly args: Json
 }

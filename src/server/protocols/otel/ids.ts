@@ -11,9 +11,9 @@ export interface IdGenerator {
   generateSpanId(): string
 }
 
-type Wanted = Pick<SpanPlace, 'traceId' | 'spanId'>
+type SpanIds = Pick<SpanPlace, 'traceId' | 'spanId'>
 
-let wanted: Wanted | null = null
+let wanted: SpanIds | null = null
 
 /** Gives spans of Legate the ids of their rows: `new NodeTracerProvider({ idGenerator: legateIds })`. */
 export const legateIds: IdGenerator = Object.freeze({
@@ -22,7 +22,7 @@ export const legateIds: IdGenerator = Object.freeze({
 })
 
 /** Makes a span that has these ids, where the provider takes them. */
-export function withIds<T>(ids: Wanted, make: () => T): T {
+export function withIds<T>(ids: SpanIds, make: () => T): T {
   wanted = ids
   try {
     return make()
@@ -32,7 +32,7 @@ export function withIds<T>(ids: Wanted, make: () => T): T {
 }
 
 const known: WeakMap<Tracer, boolean> = new WeakMap()
-const PROBE: Wanted = { traceId: '0123456789abcdef0123456789abcdef', spanId: '0123456789abcdef' }
+const PROBE: SpanIds = { traceId: '0123456789abcdef0123456789abcdef', spanId: '0123456789abcdef' }
 
 /** Does this tracer take our ids? One span that is never ended, and so never exported, tells. */
 export function isGiven(tracer: Tracer): boolean {

@@ -46,7 +46,7 @@ export function otel(options: OtelOptions = {}): Telemetry {
 }
 
 /** A span of the API that is not over, and its context. */
-interface Held {
+interface HeldSpan {
   readonly span: OtelSpan
   /** The context of what is below it. A context is a copy of a map: one is made for all of it. */
   readonly own: Context
@@ -60,7 +60,7 @@ class OtelTelemetry implements Telemetry {
   readonly vocabulary: Vocabulary
   readonly shows: (what: SpanContent) => boolean
   private readonly options: OtelOptions
-  private readonly held: Map<string, Held> = new Map()
+  private readonly held: Map<string, HeldSpan> = new Map()
   private readonly metrics: Metrics
   private known: TracerProvider | undefined
   private tracer: Tracer | undefined
@@ -122,10 +122,10 @@ class OtelTelemetry implements Telemetry {
     return withIds(start, () => tracer.startSpan(name, options, above))
   }
 
-  private hold(spanId: string, span: OtelSpan): Held {
+  private hold(spanId: string, span: OtelSpan): HeldSpan {
     const { context, ROOT_CONTEXT, trace } = api()
     const own = trace.setSpan(ROOT_CONTEXT, span)
-    const held: Held = { span, own, inside: (code) => context.with(own, code) }
+    const held: HeldSpan = { span, own, inside: (code) => context.with(own, code) }
     this.held.set(spanId, held)
     const [oldest] = this.held.size > MOST_HELD ? this.held.keys() : []
     if (oldest !== undefined) this.held.delete(oldest)

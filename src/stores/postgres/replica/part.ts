@@ -4,7 +4,7 @@ import { MissingRows } from '../../../core/store/look.ts'
 import { memoryReader } from '../../../core/store/memory/scan.ts'
 import type { Tables, TurnEntry } from '../../../core/store/memory/tables.ts'
 import { LaneList } from '../../../core/store/row-cache.ts'
-import type { LaneRange, Wanted } from './transport.ts'
+import type { LaneRange, WantedRows } from './transport.ts'
 
 /**
  * The rows of a large tree that are here. A turn that is here is here with all its rows and its conversation; so are all turns that have not
@@ -61,7 +61,7 @@ export class PartialRows {
   }
 
   /** Takes note of what was asked for and is in these tables now. */
-  learn({ ids, lanes }: Wanted, tables: Tables): void {
+  learn({ ids, lanes }: WantedRows, tables: Tables): void {
     for (const id of ids) this.asked.add(id)
     for (const range of lanes) this.learnLane(range, tables)
   }
@@ -89,7 +89,7 @@ export interface PartSource {
   readonly tables: () => Tables
   /** Undefined where the whole tree is here. */
   readonly part: () => PartialRows | undefined
-  readonly find: (wanted: Wanted) => Promise<void>
+  readonly find: (wanted: WantedRows) => Promise<void>
   readonly writes: () => number
   readonly lastSeq: (rootId: Id) => number
 }
@@ -152,7 +152,7 @@ function isLaneHere({ conversations, lanes }: Tables, laneId: Id): boolean {
   return row !== undefined && row.turnCount === (lanes.get(laneId)?.turns.length ?? 0)
 }
 
-const NOTHING: Wanted = { ids: [], lanes: [], open: false }
+const NOTHING: WantedRows = { ids: [], lanes: [], open: false }
 
 function guarded<T>(need: (id: Id) => void, id: Id, read: (id: Id) => T): T {
   need(id)

@@ -6,7 +6,7 @@ import { edgeType, parseRow, toConversation, toLink, toNode, toTurn } from '../.
 import { applyCommit } from '../../../core/store/memory/commit.ts'
 import { emptyTables, type NodeEntry, type Tables, type TurnEntry } from '../../../core/store/memory/tables.ts'
 import { NEWEST, PartialRows, partReader } from './part.ts'
-import type { Head, StoredRow, TreePart, Wanted } from './transport.ts'
+import type { Head, StoredRow, TreePart, WantedRows } from './transport.ts'
 
 /** How much of a large tree is kept. */
 export interface ReplicaLimits {
@@ -20,7 +20,7 @@ export interface ReplicaOptions {
   readonly requireOpen: () => void
   readonly limits: ReplicaLimits
   /** Loads rows of a large tree. */
-  readonly find: (replica: Replica, wanted: Wanted) => Promise<void>
+  readonly find: (replica: Replica, wanted: WantedRows) => Promise<void>
 }
 
 /** The rows of one tree in this process: all of them, or the newest of a large one. They are as old as its head. */
@@ -56,7 +56,7 @@ export class Replica {
         return this.rows
       },
       part: () => this.part,
-      find: (wanted: Wanted) => options.find(this, wanted),
+      find: (wanted: WantedRows) => options.find(this, wanted),
       lastSeq: (id: Id) => this.lastSeq(id),
     }
     this.near = partReader({ ...source, writes: () => CHECKED })
@@ -131,7 +131,7 @@ export class Replica {
   }
 
   /** Takes rows that were put into tables of their own: a whole tree, or of a large one what was wanted. */
-  adopt(tables: Tables, head: Head, wanted?: Wanted): void {
+  adopt(tables: Tables, head: Head, wanted?: WantedRows): void {
     if (this.has(head)) return
     tables.writes = this.rows.writes + 1
     this.kept.tables = tables
@@ -142,7 +142,7 @@ export class Replica {
   }
 
   /** Takes rows that were asked for. False where they are not of the moment of the others. */
-  add({ head, rows = [], bodies }: TreePart, wanted: Wanted): boolean {
+  add({ head, rows = [], bodies }: TreePart, wanted: WantedRows): boolean {
     if (this.part === undefined) return true
     if (this.head?.tree !== head.tree || this.head.n !== head.n) return false
     const read = unpacked(this.rootId, rows, (id) => this.rows.turns.get(id)?.row)

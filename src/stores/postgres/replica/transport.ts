@@ -40,7 +40,7 @@ export interface TreePart {
 }
 
 /** Which rows of a large tree are loaded. A turn comes with all its rows, its conversation, and the turns that called it. */
-export interface Wanted {
+export interface WantedRows {
   /** Ids of conversations, turns, nodes or links: for all but conversations, their whole turns. */
   readonly ids: readonly Id[]
   /** The newest turns of lanes. */
@@ -66,7 +66,7 @@ export interface Transport {
    * Stores a commit and gives the tree's head after it; undefined for a commit of no tree. Throws `Refused` when the rows
    * contradict it, and `AnswerLost` when nobody knows whether it was stored: then `again` sends it once more.
    */
-  send(commit: Commit, sending: Sending): Promise<Head | undefined>
+  send(commit: Commit, sending: SendOptions): Promise<Head | undefined>
   /** The head of a tree; undefined where there is no such tree. */
   head(rootId: Id): Promise<Head | undefined>
   /** A whole tree, unless it has more than `most` rows. Undefined where there is no such tree. */
@@ -74,14 +74,14 @@ export interface Transport {
   /** The rows that were written to a tree after `since`; undefined where it is gone, or is another one. */
   newer(rootId: Id, since: Head): Promise<TreePart | undefined>
   /** Some rows of a tree, without bodies. */
-  find(rootId: Id, wanted: Wanted): Promise<TreePart | undefined>
+  find(rootId: Id, wanted: WantedRows): Promise<TreePart | undefined>
   /** Texts of a tree by their hashes. They never change. */
   bodies(rootId: Id, hashes: readonly string[]): Promise<readonly Body[]>
   /** Calls `heard` with what other processes say. Ends with the function that it gives. */
   listen(heard: (notice: TreeNotice) => void): () => void
 }
 
-export interface Sending {
+export interface SendOptions {
   /** True where an earlier answer was lost. */
   readonly again: boolean
   /** The number of the tree that it was planned on: one that was deleted and made again has another. Null where it is not known. */

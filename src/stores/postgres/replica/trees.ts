@@ -21,10 +21,10 @@ import {
   AnswerLost,
   type Head,
   Refused,
-  type Sending,
+  type SendOptions,
   type Transport,
   type TreePart,
-  type Wanted,
+  type WantedRows,
 } from './transport.ts'
 
 export interface TreesOptions {
@@ -229,7 +229,7 @@ export class Trees {
   }
 
   /** Loads the newest rows of a large tree. */
-  private async loadPart(replica: Replica, wanted: Wanted): Promise<readonly Id[] | undefined> {
+  private async loadPart(replica: Replica, wanted: WantedRows): Promise<readonly Id[] | undefined> {
     const part = await this.findIn(replica, wanted)
     if (part === undefined) return this.isGone(replica)
     const tables = await tablesOf(replica.rootId, part, this.options.defer)
@@ -259,7 +259,7 @@ export class Trees {
   }
 
   /** Adds rows to the copy of a large tree. */
-  private async find(replica: Replica, wanted: Wanted): Promise<void> {
+  private async find(replica: Replica, wanted: WantedRows): Promise<void> {
     this.finding.set(replica, (this.finding.get(replica) ?? 0) + 1)
     try {
       while (!(await this.findOnce(replica, wanted)));
@@ -272,7 +272,7 @@ export class Trees {
   }
 
   /** False where the tree has changed meanwhile. */
-  private async findOnce(replica: Replica, wanted: Wanted): Promise<boolean> {
+  private async findOnce(replica: Replica, wanted: WantedRows): Promise<boolean> {
     const part = await this.findIn(replica, wanted)
     this.options.requireOpen()
     if (part === undefined || replica.head === undefined) return true
@@ -281,7 +281,7 @@ export class Trees {
     return false
   }
 
-  private async findIn(replica: Replica, wanted: Wanted): Promise<TreePart | undefined> {
+  private async findIn(replica: Replica, wanted: WantedRows): Promise<TreePart | undefined> {
     const part = await this.options.transport.find(replica.rootId, wanted)
     return part === undefined ? undefined : this.withBodies(replica, part)
   }
@@ -369,7 +369,7 @@ export class Trees {
     this.replicas.get(rootId)?.markOld()
   }
 
-  private sending(commit: Commit, again: boolean): Sending {
+  private sending(commit: Commit, again: boolean): SendOptions {
     const { rootId, plannedOn = CHECKED } = commit
     const known = rootId === null ? [] : [this.replicas.get(rootId), this.wholes.get(rootId)]
     const tables = known.flatMap((replica) => replica?.rows ?? [])
