@@ -149,9 +149,11 @@ export class NodeExecutor {
     const turn = tree.turn(turnId)
     const conversation = tree.conversation(conversationId)
     if (node === undefined || turn === undefined || conversation === undefined) return undefined
-    const resolved = agents.resolve({ tree, turn, conversation })
+    const place = { tree, node, turn, conversation }
+    const resolved = agents.resolve(place)
     if (resolved.hooks !== null) live.extensions.enter(turn, resolved.agent.name, resolved.hooks)
-    return new FoundRun({ tree, node, turn, conversation }, resolved, { work, home: this.loadedParts().home })
+    const model = agents.modelOf(resolved.agent, place)
+    return new FoundRun(place, resolved, { model, work, home: this.loadedParts().home })
   }
 
   /** The request that the model of a node got, as far as rows and code of this process tell. Runs nothing. */
@@ -171,8 +173,10 @@ export class NodeExecutor {
     await agents.promisedFor(tree, node)
     const { code, home } = this.loadedParts()
     const { NO_WORK, requestOf } = await import('../operations/look/request-of.ts')
-    const resolved = agents.resolve({ tree, turn, conversation })
-    const run: NodeRun = { tree, node, turn, conversation, home, ...resolved, work: NO_WORK, said: null }
+    const place = { tree, node, turn, conversation }
+    const resolved = agents.resolve(place)
+    const model = agents.modelOf(resolved.agent, place)
+    const run: NodeRun = { ...place, home, ...resolved, model, work: NO_WORK, said: null }
     return requestOf(lacksTools(run) ? { ...run, toolkit: await run.toolkit.describe(code.keeperOf(run)) } : run)
   }
 
@@ -225,7 +229,8 @@ export class NodeExecutor {
     const { agents } = this.parts
     const host = hostOf(run)
     const isKnown = host !== undefined && agents.of(host.tree, host.turn.id, host.conversation) !== undefined
-    const { agent, layers, model } = isKnown ? agents.resolve(host) : run
+    const { agent, layers } = isKnown ? agents.resolve(host) : run
+    const model = isKnown ? agents.modelOf(agent, host) : run.model
     if (model === null) throw new Error(`${agent.name} has no model to brief ${run.agent.name} with`)
     const contextTurns = contextTurnsOf(run.conversation, agent)
     return this.loadedParts().code.runStep({ ...run, agent, layers, model, contextTurns }, model)
@@ -285,6 +290,8 @@ export class NodeExecutor {
   }
 }
 
+type FoundParts = Pick<NodeRun, 'model' | 'work' | 'home'>
+
 /** Where a run was found. */
 type FoundPlace = Pick<NodeRun, 'tree' | 'node' | 'turn' | 'conversation'>
 
@@ -306,7 +313,7 @@ class FoundRun implements NodeRun {
   readonly home: NodeRun['home']
   readonly said: NodeRun['said'] = null
 
-  constructor(place: FoundPlace, found: ResolvedAgent, { work, home }: Pick<NodeRun, 'work' | 'home'>) {
+  constructor(place: FoundPlace, found: ResolvedAgent, { model, work, home }: FoundParts) {
     this.tree = place.tree
     this.node = place.node
     this.turn = place.turn
@@ -314,7 +321,7 @@ class FoundRun implements NodeRun {
     this.agent = found.agent
     this.agentsVersion = found.agentsVersion
     this.toolkit = found.toolkit
-    this.model = found.model
+    this.model = model
     this.layers = found.layers
     this.profile = found.profile
     this.contextTurns = found.contextTurns
