@@ -406,8 +406,9 @@ export class Draft {
     // Consecutive events mostly belong to one turn, so its place is reused.
     const last = events.length === 0 ? undefined : events[events.length - 1]
     const isSame = last !== undefined && last.runId === turnId
-    const path = isSame ? last.path : this.conversation(conversationId).path
-    const parentId = isSame ? last.parentId : this.parentOf(turn, this.conversation(conversationId))
+    const row = isSame ? undefined : this.conversation(conversationId)
+    const path = row === undefined ? (last?.path ?? NONE) : row.path
+    const parentId = row === undefined ? (last?.parentId ?? null) : this.parentOf(turn, row)
     events.push({ seq: 0, at, conversationId, runId: turnId, nodeId, path, parentId, body })
   }
 

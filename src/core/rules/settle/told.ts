@@ -66,7 +66,7 @@ class Heard {
   /** By the place of the node in the draft. */
   readonly states: (HeardState | undefined)[]
   /** The place of the last answer, and how many of its calls are still to come: they are told right after it. */
-  private answerAt = -1
+  answerAt = -1
   private callsLeft = 0
 
   constructor(draft: Draft, { nodes, edges, events }: Unstored) {
@@ -90,7 +90,7 @@ class Heard {
     const state = isAnswer ? 'ended' : HEARD[body.type]
     if (state !== undefined) this.note(nodeId, state)
     const usual = usualAfter(body, this.callsLeft)
-    if (usual !== undefined && !hasHappened(this, usual, { at, answerAt })) {
+    if (usual !== undefined && !hasHappened(this, usual, at)) {
       addTold(events, usual === 'next-waits' ? answerAt : at, UNUSUAL)
     }
     if (this.callsLeft > 0) this.callsLeft--
@@ -111,23 +111,15 @@ const HEARD: { readonly [type: string]: HeardState } = {
   'node-state': 'ended',
 }
 
-interface Moment {
-  /** The place of an event. */
-  readonly at: number
-  /** The place of the answer before it. */
-  readonly answerAt: number
-}
-
 /** Do the rows say what usually follows from an event? Then the state of the node that it is about needs no other word. */
-function hasHappened(heard: Heard, usual: Usual, { at, answerAt }: Moment): boolean {
-  const event = heard.events[at] as EventRow
+function hasHappened(heard: Heard, usual: Usual, at: number): boolean {
   switch (usual) {
     case 'next-runs':
-      return !isBegun(heard, at) || isNext(heard, event, ({ state }) => state === 'running')
+      return !isBegun(heard, at) || isNext(heard, at, isRunning)
     case 'next-waits':
-      return isNext(heard, event, (next) => isBlocked(next) && waitsForCalls(heard, next, { at, answerAt }))
+      return isNext(heard, at, waitsForCalls)
     case 'call-waits':
-      return waitsForChild(heard, event)
+      return waitsForChild(heard, heard.events[at] as EventRow)
     case 'last-runs':
       // Where not, the nodes of the run say so themselves.
       return true
@@ -146,25 +138,27 @@ function isBegun({ draft, events }: Heard, at: number): boolean {
   return draft.stored.turn(runId)?.state === 'running'
 }
 
-/** True where the next node is a new message of the agent, and as it should be. */
-function isNext(
-  { draft, nodes, states }: Heard,
-  { runId, nodeId }: EventRow,
-  isAsUsual: (next: Node) => boolean,
-): boolean {
-  const place = draft.placeOfNode(nodeId ?? '') + 1
-  const next = nodes[place]
+/** True where the node after that of an event is a new message of the agent, and as it should be. */
+function isNext(heard: Heard, at: number, isAsUsual: (next: Node, heard: Heard, at: number) => boolean): boolean {
+  const { runId, nodeId } = heard.events[at] as EventRow
+  const place = heard.draft.placeOfNode(nodeId ?? '') + 1
+  const next = heard.nodes[place]
   if (next === undefined || next.version > 1 || next.kind !== 'agent_message' || next.turnId !== runId) return false
-  if (!isAsUsual(next) || !isNextId(nodeId ?? '', next.id)) return false
-  states[place] = 'row'
+  if (!isAsUsual(next, heard, at) || !isNextId(nodeId ?? '', next.id)) return false
+  heard.states[place] = 'row'
   return true
 }
 
-/** True where a node waits for just the calls of an answer, which are told right after it. */
-function waitsForCalls({ events, edges }: Heard, { id }: Node, { at, answerAt }: Moment): boolean {
+function isRunning({ state }: Node): boolean {
+  return state === 'running'
+}
+
+/** True where a message waits for just the calls of the answer, which are told right after the answer, up to this event. */
+function waitsForCalls(next: Node, { events, edges, answerAt }: Heard, at: number): boolean {
+  if (!isBlocked(next)) return false
   let call = answerAt
   for (const { from, to, type } of edges) {
-    if (to === id && type !== 'branch' && events[++call]?.nodeId !== from) return false
+    if (to === next.id && type !== 'branch' && events[++call]?.nodeId !== from) return false
   }
   return call === at
 }
