@@ -64,6 +64,8 @@ export class Draft {
   /** The rows that were read last: most rules ask for them again. Nothing else is stored while a draft is made. */
   private readTurn: Turn | undefined
   private readConversation: Conversation | undefined
+  /** What this process does as soon as the commit is stored, before anybody hears of it. */
+  effects: readonly (() => void)[] = NONE
   private edges: readonly Edge[] = NONE
   private bodies: readonly Body[] = NONE
   private dropBlocks: readonly Id[] = NONE
@@ -340,6 +342,11 @@ export class Draft {
 
   watchNode(row: Node): void {
     this.changeNode(row, {})
+  }
+
+  /** A plan has no effect of its own: it may come to nothing, or be made again. */
+  whenStored(effect: () => void): void {
+    this.effects = added(this.effects, effect)
   }
 
   /** Asks the engine to look again at this moment. */

@@ -142,6 +142,11 @@ export function isBeside(node: Node): boolean {
   return isEager(node) || askerOf(node) !== undefined
 }
 
+/** True for a call that briefs or sums up: any text is its answer, and nothing of it is the run's. */
+export function isSideCall({ purpose }: Node): boolean {
+  return purpose === 'brief' || purpose === 'summarize'
+}
+
 export type JoinStatus = 'met' | 'not_met'
 
 /**

@@ -218,7 +218,9 @@ export class Ledger {
 
   finish<T>(attempt: Attempt<T>): T {
     this.last = attempt
-    if (attempt.commit !== null) this.listener.committed(attempt.commit, attempt.draft)
+    if (attempt.commit === null) return attempt.result as T
+    for (const effect of attempt.draft.effects) effect()
+    this.listener.committed(attempt.commit, attempt.draft)
     return attempt.result as T
   }
 }

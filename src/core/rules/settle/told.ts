@@ -57,52 +57,49 @@ function putLanes(draft: Draft, { turns, events }: Unstored, lanes: readonly Tol
 /** The state of a node by the events of a commit: that it runs, that it ended (with a result), or just what its row says. */
 type HeardState = 'called' | 'ended' | 'result' | 'row'
 
-/** What readers take from the events of a commit. Those after which the usual did not happen are marked. */
-class Heard {
+/** What readers take from the events of a commit. */
+interface Heard extends Pick<Unstored, 'nodes' | 'edges' | 'events'> {
   readonly draft: Draft
-  readonly nodes: Unstored['nodes']
-  readonly edges: Unstored['edges']
-  readonly events: Unstored['events']
   /** By the place of the node in the draft. */
   readonly states: (HeardState | undefined)[]
   /** The place of the last answer, and how many of its calls are still to come: they are told right after it. */
-  answerAt = -1
-  private callsLeft = 0
+  answerAt: number
+  callsLeft: number
+}
 
-  constructor(draft: Draft, { nodes, edges, events }: Unstored) {
-    this.draft = draft
-    this.nodes = nodes
-    this.edges = edges
-    this.events = events
-    this.states = new Array(nodes.length)
-    for (let at = 0; at < events.length; at++) this.take(events[at] as EventRow, at)
-    if (this.callsLeft > 0) addTold(events, this.answerAt, UNUSUAL)
-  }
+/** Goes through the events as readers do, and marks those after which the usual did not happen. */
+function hear(draft: Draft, { nodes, edges, events }: Unstored): Heard {
+  const states = new Array(nodes.length)
+  const heard: Heard = { draft, nodes, edges, events, states, answerAt: -1, callsLeft: 0 }
+  for (let at = 0; at < events.length; at++) take(heard, at)
+  if (heard.callsLeft > 0) addTold(events, heard.answerAt, UNUSUAL)
+  return heard
+}
 
-  private take({ nodeId, runId, body }: EventRow, at: number): void {
-    const { events, answerAt } = this
-    if (this.callsLeft > 0 && (body.type !== 'tool-call' || runId !== events[answerAt]?.runId)) {
-      addTold(events, answerAt, UNUSUAL)
-      this.callsLeft = 0
-    }
-    if (nodeId === null) return
-    const isAnswer = body.type === 'message' && body.role === 'agent'
-    const state = isAnswer ? 'ended' : HEARD[body.type]
-    if (state !== undefined) this.note(nodeId, state)
-    const usual = usualAfter(body, this.callsLeft)
-    if (usual !== undefined && !hasHappened(this, usual, at)) {
-      addTold(events, usual === 'next-waits' ? answerAt : at, UNUSUAL)
-    }
-    if (this.callsLeft > 0) this.callsLeft--
-    if (!isAnswer) return
-    this.answerAt = at
-    this.callsLeft = body.calls.length
+function take(heard: Heard, at: number): void {
+  const { events, answerAt } = heard
+  const { nodeId, runId, body } = events[at] as EventRow
+  if (heard.callsLeft > 0 && (body.type !== 'tool-call' || runId !== events[answerAt]?.runId)) {
+    addTold(events, answerAt, UNUSUAL)
+    heard.callsLeft = 0
   }
+  if (nodeId === null) return
+  const isAnswer = body.type === 'message' && body.role === 'agent'
+  const state = isAnswer ? 'ended' : HEARD[body.type]
+  if (state !== undefined) note(heard, nodeId, state)
+  const usual = usualAfter(body, heard.callsLeft)
+  if (usual !== undefined && !hasHappened(heard, usual, at)) {
+    addTold(events, usual === 'next-waits' ? answerAt : at, UNUSUAL)
+  }
+  if (heard.callsLeft > 0) heard.callsLeft--
+  if (!isAnswer) return
+  heard.answerAt = at
+  heard.callsLeft = body.calls.length
+}
 
-  note(nodeId: Id, state: HeardState): void {
-    const place = this.draft.placeOfNode(nodeId)
-    if (place >= 0) this.states[place] = state
-  }
+function note({ draft, states }: Heard, nodeId: Id, state: HeardState): void {
+  const place = draft.placeOfNode(nodeId)
+  if (place >= 0) states[place] = state
 }
 
 const HEARD: { readonly [type: string]: HeardState } = {
@@ -170,13 +167,13 @@ function waitsForChild(heard: Heard, { nodeId, body }: EventRow): boolean {
   if (body.type !== 'delegation-start' || task.state !== 'waiting' || task.wait === null) return false
   const { on, refs, until } = task.wait
   if (on !== 'children' || until !== null || refs.length !== 1 || refs[0] !== body.childRunId) return false
-  heard.note(task.id, 'row')
+  note(heard, task.id, 'row')
   return true
 }
 
 function nodesOf(draft: Draft, commit: Unstored): Map<Id, ToldNode[]> | undefined {
   let found: Map<Id, ToldNode[]> | undefined
-  const heard = new Heard(draft, commit)
+  const heard = hear(draft, commit)
   for (let place = 0; place < commit.nodes.length; place++) {
     const state = heard.states[place]
     if (state === 'row') continue
