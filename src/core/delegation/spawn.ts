@@ -174,7 +174,7 @@ class PreparedChild implements ReadyChild {
     const { agent, request } = this.made
     const claim = { nodeId: task.id, rootId: task.rootId, engineId: task.engineId, epoch: task.epoch }
     const child = { id: request.ids.turn, rootId: task.rootId }
-    if ('link' in planSpawn(draft, { ...request, claim })) draft.whenStored(() => home.agents.bind(child, agent))
+    if ('link' in planSpawn(draft, request, claim)) draft.whenStored(() => home.agents.bind(child, agent))
   }
 }
 

@@ -4,7 +4,7 @@ import { MODEL_KINDS, noteChange } from '../agent/hooks/hook-set.ts'
 import type { Home, LiveParts, NodeRun } from '../agent/hooks/node-run.ts'
 import { unlessAborted } from '../base/abort.ts'
 import { DefinitionError, DeniedError, messageOf, NotFoundError, StoreError } from '../base/error.ts'
-import { after, type Later } from '../base/maybe.ts'
+import type { Later } from '../base/maybe.ts'
 import type { LiveTrace } from '../conversation/trace/live-trace.ts'
 import type { KindDefinition } from '../delegation/run/kind.ts'
 import type { CallGate } from '../engine/call-gate.ts'
@@ -104,20 +104,21 @@ export class NodeExecutor {
   }
 
   private tryRun(claimed: Node, work: Work): void | Promise<void> {
-    const onError = (error: unknown): Promise<void> => {
-      // Its model was not asked yet: what it is shown has to be loaded first.
-      if (error instanceof MissingRows) return error.load().then(() => this.tryRun(claimed, work))
-      return this.fail(claimed, work, error)
-    }
     try {
       const tree = this.treeOf(claimed)
       const isReady = this.loaded !== undefined && !this.parts.agents.hasLateProviders
       const isNow = isReady && !(tree instanceof Promise)
       const begun = isNow ? this.begin(tree, claimed, work) : this.beginLater(claimed, work)
-      return begun instanceof Promise ? begun.catch(onError) : begun
+      return begun instanceof Promise ? begun.catch((error: unknown) => this.failed(claimed, work, error)) : begun
     } catch (error) {
-      return onError(error)
+      return this.failed(claimed, work, error)
     }
+  }
+
+  private failed(claimed: Node, work: Work, error: unknown): Promise<void> {
+    // Its model was not asked yet: what it is shown has to be loaded first.
+    if (error instanceof MissingRows) return error.load().then(() => this.tryRun(claimed, work))
+    return this.fail(claimed, work, error)
   }
 
   /** The rows of a claimed node's tree. What this process knows of them has its own claim, and all that was there before it. */
@@ -218,7 +219,8 @@ export class NodeExecutor {
       const { model } = run
       if (model === null)
         throw new Error(`${run.agent.name} has no model: name one in agent(), or createRuntime({ model })`)
-      return after(run.agent.output?.prepare(), () => code.runStep(run, model))
+      const prepared = run.agent.output?.prepare()
+      return prepared === undefined ? code.runStep(run, model) : prepared.then(() => code.runStep(run, model))
     }
     const own = this.parts.kinds.get(kind)
     return own === undefined ? code.runTask(run) : code.runKind(run, own)

@@ -250,7 +250,7 @@ class Attempt<T> {
     if (draft.hasTouchedTurns) this.ledger.endTurns(draft)
     if (draft.isEmpty) return undefined
     const kind = step.kind === 'result' && draft.turnEnded ? 'end' : step.kind
-    const commit = draft.toCommit(kind, step.rootId, this.ledger.nextCommitId())
+    const commit = draft.toCommit(kind, step.rootId, this.ledger.nextCommitId(), this.ledger.store.wakes !== undefined)
     this.commit = commit.spent.length === 0 && !LIMITED.bytes ? commit : this.ledger.charge(draft, commit)
     this.ledger.tellChanges(draft, commit)
     return this.ledger.store.commit(this.commit)

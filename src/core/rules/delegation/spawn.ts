@@ -102,8 +102,8 @@ interface SpawnRefusal {
  * Starts the child and parks its host in one commit: conversation, turn, seed nodes, link, waiting task. The child's ids derive
  * from the task, so a repeated spawn finds the child it made before (exactly one, whatever crashed).
  */
-export function planSpawn(draft: Draft, request: SpawnRequest): SpawnOutcome {
-  const task = heldNode(draft, request.claim)
+export function planSpawn(draft: Draft, request: SpawnRequest, claim = request.claim): SpawnOutcome {
+  const task = heldNode(draft, claim)
   if (task === undefined) return { lost: true }
   const { ids } = request
   const known = draft.findLink(ids.turn)
