@@ -154,3 +154,13 @@ export class Chain<Item extends ChainItem> {
     for (let item = this.first; item !== null; item = item.after) yield item
   }
 }
+
+/** The empty list; never written to. */
+export const NONE: readonly never[] = []
+
+/** Appends to a list of its owner alone. Most stay empty or get one item, and a list that grows from nothing takes room for many. */
+export function added<Item>(list: readonly Item[], item: Item): readonly Item[] {
+  if (list === NONE) return [item]
+  ;(list as Item[]).push(item)
+  return list
+}

@@ -34,15 +34,6 @@ export function deriveIds(parentId: string, label: string, count: number): strin
   return spreadIds(mix(parentId, label), count)
 }
 
-/** True where both ids come from one list, the second right after the first. Readers of events find the second by the first. */
-export function isNextId(id: string, next: string): boolean {
-  const head = id.length - WORD_LENGTH
-  if (next.length !== id.length) return false
-  // Parts of texts: reading both characters at every place takes longer than making them.
-  if (next.slice(0, head) !== id.slice(0, head)) return false
-  return Number.parseInt(next.slice(head), 16) === (Number.parseInt(id.slice(head), 16) + STEP) >>> 0
-}
-
 /** A text that others have chosen, with everything that distinguishes it from an equal text elsewhere. */
 export interface ForeignKey {
   /** Null where the text belongs to nobody. */

@@ -21,7 +21,7 @@ import {
   readInput,
   type ValidInput,
 } from '../agent/definition/input.ts'
-import type { Home, NodeRun, ReadyChild } from '../agent/hooks/node-run.ts'
+import type { NodeRun, ReadyChild } from '../agent/hooks/node-run.ts'
 import { unlessAborted } from '../base/abort.ts'
 import { messageOf } from '../base/error.ts'
 import { isId } from '../base/id.ts'
@@ -145,43 +145,36 @@ export function spawnWith(run: NodeRun, delegation: Delegation, taskId: Id): Rea
     made.catch(() => undefined)
     return null
   }
-  return 'request' in made ? new PreparedChild(run.home, taskId, made) : null
+  return 'request' in made ? new PreparedChild(run, taskId, made) : null
 }
 
-/**
- * A child that is checked and allowed before its task exists. The permission holds for the first plan only: if the
- * ledger plans again on other rows, the task starts the child instead.
- */
+/** A child that is checked and allowed before its task exists. */
 class PreparedChild implements ReadyChild {
-  private readonly home: Home
+  private readonly run: NodeRun
   private readonly taskId: Id
   private readonly made: ReadyRequest
-  private state: 'new' | 'settled' | 'left' = 'new'
 
-  constructor(home: Home, taskId: Id, made: ReadyRequest) {
-    this.home = home
+  constructor(run: NodeRun, taskId: Id, made: ReadyRequest) {
+    this.run = run
     this.taskId = taskId
     this.made = made
-    home.live.lastChild = this
+    run.home.live.lastChild = this
   }
 
   /**
-   * Starts the child of a task that this same draft created and claimed; a stored task may belong to another process.
+   * Starts the child of a task that this same draft created and claimed; a stored task may belong to another process. The
+   * permission holds for the rows that it was given on: on other rows the task asks for it again, and starts the child.
    */
   start(draft: Draft): void {
-    if (this.state !== 'new') return this.leave()
-    const { agent, request } = this.made
+    const { turn, conversation, home } = this.run
+    if (draft.stored.turn(turn.id)?.version !== turn.version) return
+    if (draft.stored.conversation(conversation.id)?.version !== conversation.version) return
     const task = draft.started.find(({ id }) => id === this.taskId)
     if (task === undefined || task.engineId === null) return
-    this.home.agents.bind({ id: request.ids.turn, rootId: task.rootId }, agent)
-    this.state = 'settled'
+    const { agent, request } = this.made
     const claim = { nodeId: task.id, rootId: task.rootId, engineId: task.engineId, epoch: task.epoch }
-    if (!('link' in planSpawn(draft, { ...request, claim }))) this.leave()
-  }
-
-  leave(): void {
-    if (this.state === 'settled') this.home.agents.release(this.made.request.ids.turn)
-    this.state = 'left'
+    const child = { id: request.ids.turn, rootId: task.rootId }
+    if ('link' in planSpawn(draft, request, claim)) draft.whenStored(() => home.agents.bind(child, agent))
   }
 }
 

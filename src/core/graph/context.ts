@@ -264,7 +264,7 @@ function isHidden({ marks }: Node): boolean {
 }
 
 /** True for a summary at the place where it was made: models see it at the place that it covers. */
-function isAside({ kind, purpose, metadata }: Node): boolean {
+function isShownElsewhere({ kind, purpose, metadata }: Node): boolean {
   if (purpose !== 'summarize' && (kind !== 'summary' || metadata['folds'] === undefined)) return false
   return metadata['standsFor'] !== true
 }
@@ -282,7 +282,7 @@ function withoutHidden(nodes: Node[]): Node[] {
   const gone = new Set<Id>()
   for (const node of nodes) if (isHidden(node)) for (const id of taskIdsOf(node)) gone.add(id)
   return nodes.flatMap((node) => {
-    if (gone.has(slotOf(node)) || isReplaced(node) || isAside(node)) return []
+    if (gone.has(slotOf(node)) || isReplaced(node) || isShownElsewhere(node)) return []
     if (!isHidden(node)) return [node]
     return node.kind === 'task' && node.input.call !== undefined ? [leftOut(node)] : []
   })

@@ -8,6 +8,7 @@
 //   - It reads one state of the store. A row that another writer changed since then makes the commit fail, never the rule.
 //   - States change only along the table of `kinds`; a row's version grows by one per draft, however often it changes.
 
+import { added, NONE } from '../base/collections.ts'
 import { LegateError, NotFoundError } from '../base/error.ts'
 import { freshId, freshIds } from '../base/id.ts'
 import { type Own, patched } from '../base/keep-shape.ts'
@@ -47,7 +48,7 @@ export class Draft {
   /** The node that ended last in this draft, if nothing comes after it. */
   lastLeaf: Node | undefined
   /** Turns in which something ended: `endTurns` looks whether they are over, once per plan. */
-  private readonly touched: Id[] = []
+  private touched: readonly Id[] = NONE
   readonly stored: TreeReader
   /** The reason why this draft leaves a runnable node that no engine has claimed. */
   missing: Missing | null = null
@@ -64,6 +65,8 @@ export class Draft {
   /** The rows that were read last: most rules ask for them again. Nothing else is stored while a draft is made. */
   private readTurn: Turn | undefined
   private readConversation: Conversation | undefined
+  /** What this process does as soon as the commit is stored, before anybody hears of it. */
+  effects: readonly (() => void)[] = NONE
   private edges: readonly Edge[] = NONE
   private bodies: readonly Body[] = NONE
   private dropBlocks: readonly Id[] = NONE
@@ -342,6 +345,11 @@ export class Draft {
     this.changeNode(row, {})
   }
 
+  /** A plan has no effect of its own: it may come to nothing, or be made again. */
+  whenStored(effect: () => void): void {
+    this.effects = added(this.effects, effect)
+  }
+
   /** Asks the engine to look again at this moment. */
   noteDue(at: number): void {
     if (at < this.dueAt) this.dueAt = at
@@ -354,7 +362,7 @@ export class Draft {
   }
 
   touchTurn(turnId: Id): void {
-    if (!this.touched.includes(turnId)) this.touched.push(turnId)
+    if (!this.touched.includes(turnId)) this.touched = added(this.touched, turnId)
   }
 
   get hasTouchedTurns(): boolean {
@@ -363,7 +371,8 @@ export class Draft {
 
   /** Takes one marked turn off the list; undefined when there is none. */
   takeTouchedTurn(): Id | undefined {
-    return this.touched.shift()
+    const { touched } = this
+    return touched === NONE ? undefined : (touched as Id[]).shift()
   }
 
   /** Drops the node's streamed blocks: readers elsewhere need them only until the node ends. */
@@ -406,8 +415,9 @@ export class Draft {
     // Consecutive events mostly belong to one turn, so its place is reused.
     const last = events.length === 0 ? undefined : events[events.length - 1]
     const isSame = last !== undefined && last.runId === turnId
-    const path = isSame ? last.path : this.conversation(conversationId).path
-    const parentId = isSame ? last.parentId : this.parentOf(turn, this.conversation(conversationId))
+    const row = isSame ? undefined : this.conversation(conversationId)
+    const path = row === undefined ? (last?.path ?? NONE) : row.path
+    const parentId = row === undefined ? (last?.parentId ?? null) : this.parentOf(turn, row)
     events.push({ seq: 0, at, conversationId, runId: turnId, nodeId, path, parentId, body })
   }
 
@@ -427,7 +437,8 @@ export class Draft {
     )
   }
 
-  toCommit(kind: CommitKind, rootId: Id, id: Id = this.freshId()): Commit {
+  /** `wakes`: whether somebody reads them. */
+  toCommit(kind: CommitKind, rootId: Id, id: Id = this.freshId(), wakes = true): Commit {
     return {
       id,
       kind,
@@ -447,7 +458,7 @@ export class Draft {
       spent: spentIn(this, rootId, { turns: this.turns.rows, events: this.events }),
       // A change by hand is always checked again, so it names no state that it was planned on.
       plannedOn: kind === 'mutate' ? undefined : this.plannedOn,
-      wakes: this.wakes(id, rootId),
+      wakes: wakes ? this.wakes(id, rootId) : NONE,
     }
   }
 
@@ -463,28 +474,15 @@ export class Draft {
 /** How far back in a lane to look for a queued turn when the first one is gone. */
 const MOST_QUEUED = 10_000
 
-/** The empty list; never written to. */
-const NONE: readonly never[] = []
-
-/** Appends to a list of a draft. Most lists stay empty, so a list is created with its first item. */
-function added<Item>(list: readonly Item[], item: Item): readonly Item[] {
-  if (list === NONE) return [item]
-  ;(list as Item[]).push(item)
-  return list
-}
-
 /** Reports a row that a plan relied on and that is gone: somebody deleted its tree meanwhile. */
 function missing(table: string, id: Id): never {
   throw new NotFoundError('not_found', `The ${table} ${id} is not in the store.`, { details: { table, id } })
 }
 
 const FEW = 8
-/** The empty list of rows; never written to. */
-const NO_ROWS: never[] = []
-
 /** The rows of one table that a draft adds or changes, in the order they were first put. Most drafts put only a few. */
 export class TableChanges<Row extends { readonly id: Id }> {
-  rows: Row[] = NO_ROWS
+  rows: readonly Row[] = NONE
   private index: Map<Id, number> | null = null
 
   get(id: Id): Row | undefined {
@@ -501,11 +499,11 @@ export class TableChanges<Row extends { readonly id: Id }> {
   put(row: Row): void {
     const at = this.find(row.id)
     if (at >= 0) {
-      this.rows[at] = row
+      ;(this.rows as Row[])[at] = row
       return
     }
-    if (this.rows === NO_ROWS) this.rows = [row]
-    else this.rows.push(row)
+    if (this.rows === NONE) this.rows = [row]
+    else (this.rows as Row[]).push(row)
     if (this.index !== null) this.index.set(row.id, this.rows.length - 1)
     else if (this.rows.length > FEW) this.index = new Map(this.rows.map(({ id }, place) => [id, place]))
   }

@@ -9,8 +9,7 @@
 //   - A user's kind never replaces a built-in one.
 
 import { DefinitionError } from '../base/error.ts'
-import type { OutcomeRecord } from './outcome.ts'
-import type { AgentRef, Edge, Id, LaneFacts, Node, NodeState, Turn, Wait } from './rows.ts'
+import type { AgentRef, Edge, Id, Node, NodeState, Turn, Wait } from './rows.ts'
 
 /** The facts about a kind of node that the graph must know. The runtime joins executors to kinds. */
 export interface KindFlags {
@@ -147,6 +146,11 @@ export function isBeside(node: Node): boolean {
   return isEager(node) || askerOf(node) !== undefined
 }
 
+/** True for a call that briefs or sums up: any text is its answer, and nothing of it is the run's. */
+export function isSideCall({ purpose }: Node): boolean {
+  return purpose === 'brief' || purpose === 'summarize'
+}
+
 export type JoinStatus = 'met' | 'not_met'
 
 /**
@@ -236,72 +240,4 @@ function blockersOf(tree: NodeReader, node: Node): Id[] {
   return tree.edgesTo(node.id).flatMap(({ from, type }) => {
     return type !== 'branch' && tree.node(from)?.endedAt === null ? [from] : []
   })
-}
-
-/**
- * Changes of a commit that no event reports, in the last event of the run they are about. With them a reader of events alone
- * knows the state of a tree: `reduceTree` of `legate/client` builds it. Most commits need none, because readers know what
- * usually follows from an event:
- *
- * - a message of a user in a run that has begun: the next message of the agent runs;
- * - an answer with calls: after its last `tool-call` event the next message of the agent waits for all of them;
- * - `delegation-start`: the call waits for the child;
- * - `tool-result`: the only node of the run that is still open, and waits for others, runs.
- *
- * The id of the next message is the one after that of the user's message, or of the last call: see `isNextId`.
- */
-export interface Told {
-  /** The usual consequence of this event did not happen. */
-  readonly unusual?: true
-  /** Open nodes of the run that wait, run or ended otherwise than the events of this commit say. */
-  readonly nodes?: readonly ToldNode[]
-  /** The run was asked to stop. */
-  readonly cancelRequested?: true
-  /** Conversations and lanes that are new, were forked or archived, or of which other runs count now. */
-  readonly lanes?: readonly ToldLane[]
-}
-
-/** The present state of an open node. */
-export interface ToldNode {
-  /** The id of the node. */
-  readonly id: Id
-  /** Why it waits; or `running`, or the state that it ended in. */
-  readonly on: WaitingOn['on'] | Exclude<NodeState, 'pending' | 'awaiting_approval' | 'waiting'>
-  /** The tool, or the kind of the node; left out where an event has said it. */
-  readonly what?: string
-  /** The runs or nodes that it waits for. Left out with `nodes`: all calls of the run's last answer. */
-  readonly refs?: readonly Id[]
-  /** When it continues by itself. */
-  readonly until?: number
-}
-
-/** A conversation or a lane, with what has changed of it. */
-export interface ToldLane {
-  /** The id of the conversation or lane. */
-  readonly id: Id
-  /** Its title. */
-  readonly title?: string
-  /** Where it was forked. */
-  readonly from?: {
-    /** The lane it was forked from. */
-    readonly laneId: Id
-    /** The node it was forked at. */
-    readonly nodeId: Id
-    /** Whether it is in the list of that lane. */
-    readonly isListed: boolean
-  }
-  /** When it was archived, in milliseconds since 1970. */
-  readonly archivedAt?: number
-  /** Ordinals of runs that no longer count, as ranges. */
-  readonly skips?: LaneFacts['skips']
-  /** Runs that ended before the conversation was made here, oldest first. */
-  readonly past?: readonly ToldPast[]
-}
-
-/** A run of a session that was restored: it has no events of its own. */
-export interface ToldPast {
-  readonly runId: Id
-  readonly startedAt: number | null
-  readonly endedAt: number | null
-  readonly outcome: OutcomeRecord | null
 }

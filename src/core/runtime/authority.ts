@@ -10,103 +10,66 @@ import { hostOf, type RunPlace, type TreeReader } from '../graph/reader.ts'
 import type { Conversation, Id, Turn } from '../graph/rows.ts'
 import type { TurnBounds } from '../rules/turn/open-turn.ts'
 
-interface Stack {
-  readonly agent: AgentCore
-  /** The version of the registry when it was made. */
-  readonly version: number
-  readonly layers: readonly Layer[]
-  /** The profile of the conversation it was made for. */
-  readonly profile: string | undefined
-  /** The ceiling of the turn it was made for. */
-  readonly turn: Turn['ceiling']
-}
-
 /** Whoever knows the agents of runs. */
 interface AgentSource {
-  /** Grows with every agent that becomes known. */
-  readonly version: number
   of(tree: TreeReader, runId: Id, conversation: Conversation): AgentCore | undefined
 }
 
-interface LayerParts {
+/** Layers that stand beside those of the rows and the agents. */
+export interface StandingRules {
   readonly agents: AgentSource
   readonly profiles: Profiles
   readonly runtimeLayer: readonly Layer[]
 }
 
-/** Every layer that decides for an agent in a run. */
-export class LayerStacks {
-  /** True once some layers had the budget of a day. */
-  limitDays = false
-  private readonly parts: LayerParts
-  /** The last stack of an agent at the root, or of one under a conversation's ceiling: mostly the next node has the same. */
-  private stacks: WeakMap<object, Stack> = new WeakMap()
+/**
+ * Every layer that decides for an agent in a run: the frozen ones of conversation and turn, and those that the runtime, its hosts
+ * and the agent itself say now. Nothing said later widens what was frozen.
+ */
+export function layersAt(
+  agent: AgentCore,
+  place: RunPlace,
+  profile: string | undefined,
+  { agents, profiles, runtimeLayer }: StandingRules,
+): readonly Layer[] {
+  const { turn, conversation } = place
+  const asked = layersForSelf(turn.ceiling)
+  // The limit of a day is no rule: a layer that has one is kept whatever else says the same.
+  const isAsked = (layer: Layer) => layer.perDay === undefined && asked.some((one) => hasSameRules(one, layer))
+  const frozen = [...asked, ...layersForSelf(conversation.ceiling).filter((layer) => !isAsked(layer))]
+  const stored = profile === undefined ? [] : [storedProfileLayer(profile, profiles)]
+  const own = useLayer(agent.name, grantAt(agent, conversation.depth), namedSecrets(agent))
+  const said = [...saidAbove(place, agents, profiles), ...stored, ...fileUseLayers(agent), own]
+  const isNew = (layer: Layer) => !frozen.some((one) => hasSameRules(one, layer))
+  return [...runtimeLayer.filter(isNew), ...frozen, ...said.filter(isNew)]
+}
 
-  constructor(parts: LayerParts) {
-    this.parts = parts
-  }
+/** What the run at the top of a tree passes on to everything below. Without the code of its agent only what is frozen is known. */
+export function layersPassedOn(
+  agent: AgentCore | undefined,
+  { turn, conversation }: RunPlace,
+  profile: string | undefined,
+  { profiles, runtimeLayer }: StandingRules,
+): readonly Layer[] {
+  const stored = profile === undefined ? [] : [storedProfileLayer(profile, profiles)]
+  const passed = [
+    ...runtimeLayer,
+    ...layersForChildren(turn.ceiling),
+    ...layersForChildren(conversation.ceiling),
+    ...stored,
+  ]
+  if (agent === undefined) return passed
+  return [...passed, ...fileDelegateLayers(agent), delegateLayer(agent.name, grantAt(agent, conversation.depth))]
+}
 
-  /**
-   * The frozen layers of conversation and turn, and those that the runtime, its hosts and the agent itself say now: nothing
-   * said later widens what was frozen. Under the same two ceilings it is the same for every node, until an agent of this
-   * process changes.
-   */
-  of(agent: AgentCore, place: RunPlace, profile: string | undefined): readonly Layer[] {
-    const { ceiling } = place.conversation
-    const turn = place.turn.ceiling.length === 0 ? NO_LAYERS : place.turn.ceiling
-    const { agents, profiles, runtimeLayer } = this.parts
-    const { version } = agents
-    const key = ceiling.length > 0 ? ceiling : turn.length > 0 ? turn : agent
-    const last = this.stacks.get(key)
-    const isSame = last !== undefined && last.agent === agent && last.version === version && last.profile === profile
-    if (isSame && last.turn === turn) return last.layers
-    const asked = layersForSelf(turn)
-    // The limit of a day is no rule: a layer that has one is kept whatever else says the same.
-    const isAsked = (layer: Layer) => layer.perDay === undefined && asked.some((one) => hasSameRules(one, layer))
-    const frozen = [...asked, ...layersForSelf(ceiling).filter((layer) => !isAsked(layer))]
-    const stored = profile === undefined ? [] : [storedProfileLayer(profile, profiles)]
-    const own = useLayer(agent.name, grantAt(agent, place.conversation.depth), namedSecrets(agent))
-    const said = [...this.saidAbove(place), ...stored, ...fileUseLayers(agent), own]
-    const isNew = (layer: Layer) => !frozen.some((one) => hasSameRules(one, layer))
-    const layers = [...runtimeLayer.filter(isNew), ...frozen, ...said.filter(isNew)]
-    if (layers.some(({ perDay }) => perDay !== undefined)) this.limitDays = true
-    this.stacks.set(key, { agent, version, layers, profile, turn })
-    return layers
+/** The layers that its hosts pass on and the offers they make today: a change narrows at the next node. */
+function saidAbove(place: RunPlace, agents: AgentSource, profiles: Profiles): Layer[] {
+  const said: Layer[] = []
+  for (const { agent, conversation, toolName } of hostsAbove(agents, place)) {
+    if (agent === undefined) continue
+    said.push(delegateLayer(agent.name, grantAt(agent, conversation.depth)), ...offerNow(agent, toolName, profiles))
   }
-
-  /**
-   * What binds the run at the top of a tree, and what it passes on: nothing in its tree may do what neither allows. Without the
-   * code of its agent only what is frozen is known.
-   */
-  atTop(agent: AgentCore | undefined, place: RunPlace, profile: string | undefined): readonly (readonly Layer[])[] {
-    const { profiles, runtimeLayer } = this.parts
-    const { turn, conversation } = place
-    const stored = profile === undefined ? [] : [storedProfileLayer(profile, profiles)]
-    const passed = [
-      ...runtimeLayer,
-      ...layersForChildren(turn.ceiling),
-      ...layersForChildren(conversation.ceiling),
-      ...stored,
-    ]
-    if (agent === undefined) return [passed]
-    const delegated = delegateLayer(agent.name, grantAt(agent, conversation.depth))
-    return [this.of(agent, place, profile), [...passed, ...fileDelegateLayers(agent), delegated]]
-  }
-
-  forget(): void {
-    this.stacks = new WeakMap()
-  }
-
-  /** The layers that its hosts pass on and the offers they make today: a change narrows at the next node. */
-  private saidAbove(place: RunPlace): Layer[] {
-    const { agents, profiles } = this.parts
-    const said: Layer[] = []
-    for (const { agent, conversation, toolName } of hostsAbove(agents, place)) {
-      if (agent === undefined) continue
-      said.push(delegateLayer(agent.name, grantAt(agent, conversation.depth)), ...offerNow(agent, toolName, profiles))
-    }
-    return said
-  }
+  return said
 }
 
 /** A run above another, with its agent and the tool that started the run below it. */
@@ -133,8 +96,6 @@ function offerNow({ name: hostName, subagents, eager }: AgentCore, name: string,
   if (config === undefined) return []
   return offerLayers(hostName, { name, grant: config.grant, profile: config.profile }, profiles)
 }
-
-const NO_LAYERS: Turn['ceiling'] = []
 
 export interface BoundBy {
   readonly tree: TreeReader

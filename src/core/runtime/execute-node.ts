@@ -4,7 +4,7 @@ import { MODEL_KINDS, noteChange } from '../agent/hooks/hook-set.ts'
 import type { Home, LiveParts, NodeRun } from '../agent/hooks/node-run.ts'
 import { unlessAborted } from '../base/abort.ts'
 import { DefinitionError, DeniedError, messageOf, NotFoundError, StoreError } from '../base/error.ts'
-import { after, type Later } from '../base/maybe.ts'
+import type { Later } from '../base/maybe.ts'
 import type { LiveTrace } from '../conversation/trace/live-trace.ts'
 import type { KindDefinition } from '../delegation/run/kind.ts'
 import type { CallGate } from '../engine/call-gate.ts'
@@ -104,20 +104,21 @@ export class NodeExecutor {
   }
 
   private tryRun(claimed: Node, work: Work): void | Promise<void> {
-    const onError = (error: unknown): Promise<void> => {
-      // Its model was not asked yet: what it is shown has to be loaded first.
-      if (error instanceof MissingRows) return error.load().then(() => this.tryRun(claimed, work))
-      return this.fail(claimed, work, error)
-    }
     try {
       const tree = this.treeOf(claimed)
       const isReady = this.loaded !== undefined && !this.parts.agents.hasLateProviders
       const isNow = isReady && !(tree instanceof Promise)
       const begun = isNow ? this.begin(tree, claimed, work) : this.beginLater(claimed, work)
-      return begun instanceof Promise ? begun.catch(onError) : begun
+      return begun instanceof Promise ? begun.catch((error: unknown) => this.failed(claimed, work, error)) : begun
     } catch (error) {
-      return onError(error)
+      return this.failed(claimed, work, error)
     }
+  }
+
+  private failed(claimed: Node, work: Work, error: unknown): Promise<void> {
+    // Its model was not asked yet: what it is shown has to be loaded first.
+    if (error instanceof MissingRows) return error.load().then(() => this.tryRun(claimed, work))
+    return this.fail(claimed, work, error)
   }
 
   /** The rows of a claimed node's tree. What this process knows of them has its own claim, and all that was there before it. */
@@ -149,9 +150,11 @@ export class NodeExecutor {
     const turn = tree.turn(turnId)
     const conversation = tree.conversation(conversationId)
     if (node === undefined || turn === undefined || conversation === undefined) return undefined
-    const resolved = agents.resolve({ tree, turn, conversation })
+    const place = { tree, node, turn, conversation }
+    const resolved = agents.resolve(place)
     if (resolved.hooks !== null) live.extensions.enter(turn, resolved.agent.name, resolved.hooks)
-    return new FoundRun({ tree, node, turn, conversation }, resolved, { work, home: this.loadedParts().home })
+    const model = agents.modelOf(resolved.agent, place)
+    return new FoundRun(place, resolved, { model, work, home: this.loadedParts().home })
   }
 
   /** The request that the model of a node got, as far as rows and code of this process tell. Runs nothing. */
@@ -171,8 +174,10 @@ export class NodeExecutor {
     await agents.promisedFor(tree, node)
     const { code, home } = this.loadedParts()
     const { NO_WORK, requestOf } = await import('../operations/look/request-of.ts')
-    const resolved = agents.resolve({ tree, turn, conversation })
-    const run: NodeRun = { tree, node, turn, conversation, home, ...resolved, work: NO_WORK, said: null }
+    const place = { tree, node, turn, conversation }
+    const resolved = agents.resolve(place)
+    const model = agents.modelOf(resolved.agent, place)
+    const run: NodeRun = { ...place, home, ...resolved, model, work: NO_WORK, said: null }
     return requestOf(lacksTools(run) ? { ...run, toolkit: await run.toolkit.describe(code.keeperOf(run)) } : run)
   }
 
@@ -214,7 +219,8 @@ export class NodeExecutor {
       const { model } = run
       if (model === null)
         throw new Error(`${run.agent.name} has no model: name one in agent(), or createRuntime({ model })`)
-      return after(run.agent.output?.prepare(), () => code.runStep(run, model))
+      const prepared = run.agent.output?.prepare()
+      return prepared === undefined ? code.runStep(run, model) : prepared.then(() => code.runStep(run, model))
     }
     const own = this.parts.kinds.get(kind)
     return own === undefined ? code.runTask(run) : code.runKind(run, own)
@@ -225,7 +231,8 @@ export class NodeExecutor {
     const { agents } = this.parts
     const host = hostOf(run)
     const isKnown = host !== undefined && agents.of(host.tree, host.turn.id, host.conversation) !== undefined
-    const { agent, layers, model } = isKnown ? agents.resolve(host) : run
+    const { agent, layers } = isKnown ? agents.resolve(host) : run
+    const model = isKnown ? agents.modelOf(agent, host) : run.model
     if (model === null) throw new Error(`${agent.name} has no model to brief ${run.agent.name} with`)
     const contextTurns = contextTurnsOf(run.conversation, agent)
     return this.loadedParts().code.runStep({ ...run, agent, layers, model, contextTurns }, model)
@@ -285,6 +292,8 @@ export class NodeExecutor {
   }
 }
 
+type FoundParts = Pick<NodeRun, 'model' | 'work' | 'home'>
+
 /** Where a run was found. */
 type FoundPlace = Pick<NodeRun, 'tree' | 'node' | 'turn' | 'conversation'>
 
@@ -306,7 +315,7 @@ class FoundRun implements NodeRun {
   readonly home: NodeRun['home']
   readonly said: NodeRun['said'] = null
 
-  constructor(place: FoundPlace, found: ResolvedAgent, { work, home }: Pick<NodeRun, 'work' | 'home'>) {
+  constructor(place: FoundPlace, found: ResolvedAgent, { model, work, home }: FoundParts) {
     this.tree = place.tree
     this.node = place.node
     this.turn = place.turn
@@ -314,7 +323,7 @@ class FoundRun implements NodeRun {
     this.agent = found.agent
     this.agentsVersion = found.agentsVersion
     this.toolkit = found.toolkit
-    this.model = found.model
+    this.model = model
     this.layers = found.layers
     this.profile = found.profile
     this.contextTurns = found.contextTurns

@@ -32,7 +32,7 @@ import { isOfThisMachine, type Principal } from '../grant/principal.ts'
 import { type Profiles, profileLayer } from '../grant/profile.ts'
 import { ALL_TURNS } from '../graph/kinds.ts'
 import { hostOf, type RunPlace, type TreeReader } from '../graph/reader.ts'
-import type { AgentRef, Conversation, Id, Node } from '../graph/rows.ts'
+import type { AgentRef, Conversation, Id, Node, Turn } from '../graph/rows.ts'
 import { askedInRun } from '../graph/tasks.ts'
 import type { Model } from '../model/model.ts'
 import type { AgentInfo } from '../operations/look/agent-info.ts'
@@ -44,11 +44,12 @@ import { notFound } from '../store/not-found.ts'
 import type { Store } from '../store/store.ts'
 import type { Groups } from '../tool/groups.ts'
 import type { Toolkit } from '../tool/toolkit.ts'
-import { type HostAbove, hostsAbove, LayerStacks, turnBounds } from './authority.ts'
+import { type HostAbove, hostsAbove, layersAt, layersPassedOn, type StandingRules, turnBounds } from './authority.ts'
 import { type Models, Toolkits } from './equipment.ts'
 import { checkIsAgent } from './options.ts'
 
 const MOST_KEPT = 512
+const NO_LAYERS: Turn['ceiling'] = []
 
 export interface DirectoryParts {
   readonly ledger: Ledger
@@ -63,11 +64,17 @@ export interface DirectoryParts {
   readonly trustPrograms: boolean
 }
 
-/** Everything that a node needs of its agent. */
+/** Everything that a node needs of its agent, but the model. */
 export type ResolvedAgent = Pick<
   NodeRun,
-  'agent' | 'agentsVersion' | 'toolkit' | 'model' | 'layers' | 'profile' | 'contextTurns' | 'hooks'
+  'agent' | 'agentsVersion' | 'toolkit' | 'layers' | 'profile' | 'contextTurns' | 'hooks'
 >
+
+/** What was found for a node, and the ceiling of its turn. */
+interface Found {
+  readonly turnCeiling: Turn['ceiling']
+  readonly resolved: ResolvedAgent
+}
 
 /** An agent that was made from its conversation's row. */
 interface InlineAgent {
@@ -90,10 +97,14 @@ export class AgentDirectory implements Agents {
   private readonly parts: DirectoryParts
   private readonly store: Store
   private readonly toolkits: Toolkits
-  private readonly layers: LayerStacks
+  private readonly rules: StandingRules
   private readonly inline: Map<Id, InlineAgent> = new Map()
   private inlineCode: InlineCode | undefined
   private hookSets: WeakMap<AgentCore, HookSet> = new WeakMap()
+  /** What was found last for an agent at the root, or under a conversation's ceiling: mostly the next node has the same. */
+  private found: WeakMap<object, Found> = new WeakMap()
+  /** True once an agent runs in this process under the budget of a day. */
+  limitsDays = false
   /** The agents that the application named or started itself, by name: the newest of each. */
   private readonly told: Map<string, AgentCore> = new Map()
   /** What is asked about an agent before it starts: does it work with files, or start programs? */
@@ -113,7 +124,7 @@ export class AgentDirectory implements Agents {
     this.ceiling = parts.runtimeLayer.map(freezeLayer)
     this.registry = new AgentRegistry()
     this.toolkits = new Toolkits(parts.ledger)
-    this.layers = new LayerStacks({ profiles: this.profiles, runtimeLayer: parts.runtimeLayer, agents: this })
+    this.rules = { profiles: this.profiles, runtimeLayer: parts.runtimeLayer, agents: this }
     const sourcesOf = (agent: AgentCore) => this.toolkits.allBelow(agent)
     this.needs = { files: parts.settings.files, runtimeLayer: parts.runtimeLayer, sourcesOf }
   }
@@ -135,23 +146,41 @@ export class AgentDirectory implements Agents {
     return this.registry.version
   }
 
-  /** Finds everything that a node of this place needs. Throws where this process has no code for the agent. */
+  /** Finds everything that a node of this place needs of its agent. Throws where this process has no code for the agent. */
   resolve(place: RunPlace): ResolvedAgent {
     const { conversation } = place
     const agent = this.agentOf(place)
     // Most conversations have no settings of their own.
-    const isPlain = conversation.metadata['agent'] === undefined
-    const profile = isPlain ? undefined : profileOf(conversation, this.profiles)
-    return {
+    if (conversation.metadata['agent'] === undefined) return this.standing(agent, place, undefined)
+    const resolved = this.standing(agent, place, profileOf(conversation, this.profiles))
+    return { ...resolved, contextTurns: contextTurnsOf(conversation, agent) }
+  }
+
+  /** What an agent has under the same two ceilings is the same for every node, until an agent of this process changes. */
+  private standing(agent: AgentCore, place: RunPlace, profile: string | undefined): ResolvedAgent {
+    const { version } = this.registry
+    const { ceiling } = place.conversation
+    const turnCeiling = place.turn.ceiling.length === 0 ? NO_LAYERS : place.turn.ceiling
+    const key = ceiling.length > 0 ? ceiling : turnCeiling.length > 0 ? turnCeiling : agent
+    const last = this.found.get(key)
+    if (last !== undefined && last.turnCeiling === turnCeiling) {
+      const { resolved } = last
+      const isSame = resolved.agent === agent && resolved.agentsVersion === version && resolved.profile === profile
+      // Its files are those of its host.
+      if (isSame && agent.files === null) return resolved
+    }
+    const resolved: ResolvedAgent = {
       agent,
-      agentsVersion: this.registry.version,
+      agentsVersion: version,
       profile,
-      contextTurns: isPlain ? (agent.contextTurns ?? ALL_TURNS) : contextTurnsOf(conversation, agent),
-      model: this.modelOf(agent, place),
+      contextTurns: agent.contextTurns ?? ALL_TURNS,
       hooks: this.hooksOf(agent),
       toolkit: this.toolkitOf(agent, place),
-      layers: this.layers.of(agent, place, profile),
+      layers: layersAt(agent, place, profile, this.rules),
     }
+    if (resolved.layers.some(({ perDay }) => perDay !== undefined)) this.limitsDays = true
+    this.found.set(key, { turnCeiling, resolved })
+    return resolved
   }
 
   isCurrent({ agentsVersion, tree, conversation, turn }: NodeRun): boolean {
@@ -223,7 +252,8 @@ export class AgentDirectory implements Agents {
     const { tree, turn, agent, conversation, toolName } = host
     if (agent === undefined) return
     if (agent.guards !== null) {
-      guards.push({ guards: agent.guards, layers: this.layers.of(agent, host, profileOf(conversation, this.profiles)) })
+      const { layers } = this.standing(agent, host, profileOf(conversation, this.profiles))
+      guards.push({ guards: agent.guards, layers })
     }
     const hooks = this.hooksOf(agent)
     this.parts.extensionRuns.enter(turn, agent.name, hooks)
@@ -361,19 +391,18 @@ export class AgentDirectory implements Agents {
       const conversation = tree.conversation(turn?.conversationId ?? '')
       if (turn === undefined || conversation === undefined) throw await notFound(this.store, 'run', of)
       const place = { tree, turn, conversation }
-      return this.layers.of(this.agentOf(place), place, profileOf(conversation, this.profiles))
+      return this.standing(this.agentOf(place), place, profileOf(conversation, this.profiles)).layers
     })
   }
 
-  get limitsDays(): boolean {
-    return this.layers.limitDays
-  }
-
+  /** What binds the run at the top of a tree, and what that run passes on: nothing in the tree may do what neither allows. */
   layersAtTop(run: RunPlace): readonly (readonly Layer[])[] {
     let top = run
     for (let host = hostOf(top); host !== undefined; host = hostOf(top)) top = host
     const agent = this.of(top.tree, top.turn.id, top.conversation)
-    return this.layers.atTop(agent, top, profileOf(top.conversation, this.profiles))
+    const profile = profileOf(top.conversation, this.profiles)
+    const passedOn = layersPassedOn(agent, top, profile, this.rules)
+    return agent === undefined ? [passedOn] : [this.standing(agent, top, profile).layers, passedOn]
   }
 
   boundsOf(tree: TreeReader, conversation: Conversation, ceiling: readonly Json[]): TurnBounds {
@@ -389,7 +418,7 @@ export class AgentDirectory implements Agents {
   forget(): void {
     this.registry.forgetHomes()
     this.toolkits.forget()
-    this.layers.forget()
+    this.found = new WeakMap()
     this.hookSets = new WeakMap()
     this.inline.clear()
   }

@@ -24,7 +24,7 @@ import type { DayRequest } from '../agent/step/within-day.ts'
 import { ConflictError, DefinitionError, DeniedError, InputError, messageOf, NotFoundError } from '../base/error.ts'
 import { freshIds, isId } from '../base/id.ts'
 import type { Json } from '../base/json.ts'
-import { after, attempt } from '../base/maybe.ts'
+import { after, attempt, type Later } from '../base/maybe.ts'
 import { anything, flag, type OptionRules, oneOf, readOptions, record, text } from '../base/options.ts'
 import { readTraceparent, withTraceparent } from '../conversation/trace/traceparent.ts'
 import { type Budget, checkBudget, codeBudget, type RootBounds, rootBounds } from '../grant/budget.ts'
@@ -35,6 +35,7 @@ import { newTreePlaces } from '../graph/limits.ts'
 import type { TreeReader } from '../graph/reader.ts'
 import type { Conversation, Id, Turn } from '../graph/rows.ts'
 import type { TurnRequest } from '../rules/turn/open-turn.ts'
+import type { NewConversation } from '../rules/turn/say.ts'
 import type { Ledger } from '../store/ledger.ts'
 import { treeLoaded } from '../store/look.ts'
 import { notFound } from '../store/not-found.ts'
@@ -76,7 +77,10 @@ export interface StartRequest {
   readonly by?: Principal | null
 }
 
-/** Starts runs at the root: reads what they are started with, and records their first turn. */
+/**
+ * Starts runs at the root. A start goes the same way each time: `read` makes a `NewRun` of what the caller gave, `say` checks the
+ * input, `record` finds the rows of the conversation, and `commit` writes the first turn. Mostly none of them waits.
+ */
 export class RunStarter {
   private readonly parts: StarterParts
   private readonly agents: AgentDirectory
@@ -85,87 +89,102 @@ export class RunStarter {
   private readonly ceilings: WeakMap<readonly Json[], readonly Json[]> = new WeakMap()
   private keyed: KeyedStarts | undefined
   private readonly days: DayStarts = new DayStarts()
-  /** The budgets of runs that no layer binds. */
-  private readonly own: Budgets
-  /** The bounds of such a run, by its agent. */
-  private readonly ownBounds: WeakMap<AgentCore, RootBounds> = new WeakMap()
+  /** The bounds of a run that no layer binds, by its agent. */
+  private readonly freeBounds: WeakMap<AgentCore, RootBounds> = new WeakMap()
 
   constructor(parts: StarterParts) {
     this.parts = parts
     this.agents = parts.agents
     this.store = parts.ledger.store
-    this.own = [parts.budget]
   }
 
   /** Throws at once what is wrong with the options. What goes wrong later rejects `started`. */
-  start(
-    agent: AgentCore,
-    input: unknown,
-    { options, creator = NO_LAYERS, caller, by = null }: StartRequest,
-  ): HandleOptions {
+  start(agent: AgentCore, input: unknown, request: StartRequest): HandleOptions {
     if (!isAgent(agent)) throw notAnAgent('run(agent, input)')
+    const { options } = request
     const runner = equipped(agent, input, options)
     const known = this.agents.tell(agent, runner)
-    const { clock, scheduler } = this.parts.ledger
-    const [freshRun = '', fresh = '', ...nodeIds] = freshIds(clock.now(), 5, scheduler.random)
-    const { abortSignal } = options
-    const named = readPlace(runner, { options, fresh })
-    const { conversationId, isFresh, keyed } = named
-    const runId = keyed?.runId ?? freshRun
-    const rootId = isFresh ? conversationId : undefined
-    const { telemetry } = this.parts
-    const isTraced = options.traceparent !== undefined || telemetry !== null
-    const traceparent = isTraced ? readTraceparent(options.traceparent, telemetry) : null
-    const under = { by, creator, ceiling: withRequest(this.ceilingOf(caller), options), traceparent }
-    const begin = () => this.say(runner, input, readStart(options, named, { runId, nodeIds, ...under }))
-    const started = attempt(() => after(known, begin)) ?? undefined
-    const place = keyed?.place
-    return { runId, conversationId, place, rootId, started, abortSignal, isOwn: true, output: runner.output }
+    const run = this.read(runner, request)
+    const started = attempt(() => after(known, () => this.say(run, input))) ?? undefined
+    const { runId, conversationId, isFresh, keyed } = run
+    return {
+      runId,
+      conversationId,
+      place: keyed?.place,
+      rootId: isFresh ? conversationId : undefined,
+      started,
+      abortSignal: options.abortSignal,
+      isOwn: true,
+      output: runner.output,
+    }
   }
 
-  /** The runtime's layers and the caller's. */
-  private ceilingOf(caller: readonly Json[] | undefined): readonly Json[] {
-    const { ceiling } = this.agents
-    if (caller === undefined) return ceiling
-    const known = this.ceilings.get(caller) ?? stackCeilings(ceiling, caller)
-    this.ceilings.set(caller, known)
-    return known
+  /** Reads all options before anything is awaited. */
+  private read(agent: AgentCore, { options, creator = NO_LAYERS, caller, by = null }: StartRequest): NewRun {
+    const { ledger, telemetry } = this.parts
+    const { owner = null, title = null, whileRunning = 'queue', attributes, abortSignal, traceparent } = options
+    const [freshRun = '', fresh = '', ...nodeIds] = freshIds(ledger.clock.now(), 5, ledger.scheduler.random)
+    const { conversationId, isFresh, mustExist, keyed } = readPlace(agent, options, fresh)
+    const isTraced = traceparent !== undefined || telemetry !== null
+    // One literal: spread into one another, objects are slower to make and to read.
+    return {
+      agent,
+      runId: keyed?.runId ?? freshRun,
+      conversationId,
+      nodeIds,
+      isFresh,
+      mustExist,
+      keyed,
+      requestHash: null,
+      owner,
+      by,
+      creator,
+      ceiling: this.ceilingOf(caller, options),
+      title,
+      whileRunning,
+      attributes: attributes === undefined ? null : readAttributes(attributes),
+      traceparent: isTraced ? readTraceparent(traceparent, telemetry) : null,
+      aborted: abortSignal?.aborted === true ? messageOf(abortSignal.reason) : null,
+    }
   }
 
-  /** One more turn: recorded, and started when its conversation is idle. At once where nothing has to be waited for. */
-  private say(agent: AgentCore, input: unknown, options: SayOptions): void | Promise<void> {
-    const read = readAgentInput(agent, input)
-    const isReady = this.parts.isStarted() && this.agents.models.hasFor(agent)
-    if (read instanceof Promise || !isReady) return this.sayLater(agent, read, options)
-    return this.record(agent, read, options)
+  /** The runtime's layers, the caller's, and one for what the request asks: the very same array where nobody adds to it. */
+  private ceilingOf(caller: readonly Json[] | undefined, { grant, budget }: StartOptions): readonly Json[] {
+    let { ceiling } = this.agents
+    if (caller !== undefined) {
+      const stacked = this.ceilings.get(caller) ?? stackCeilings(ceiling, caller)
+      this.ceilings.set(caller, stacked)
+      ceiling = stacked
+    }
+    if (grant === undefined && budget === undefined) return ceiling
+    const layer = narrowingLayer('the caller', grant ?? {})
+    return [...ceiling, freezeLayer(budget === undefined ? layer : { ...layer, budget })]
   }
 
-  private async sayLater(
-    agent: AgentCore,
-    read: InputResult | Promise<InputResult>,
-    options: SayOptions,
-  ): Promise<void> {
-    const input = await read
-    if (input.ok) await this.parts.begin()
-    if (input.ok && !this.agents.models.hasFor(agent)) await this.agents.models.find(agent.name)
-    await this.record(agent, input, options)
+  private say(run: NewRun, given: unknown): Later<void> {
+    const read = readAgentInput(run.agent, given)
+    const isReady = this.parts.isStarted() && this.agents.models.hasFor(run.agent)
+    if (read instanceof Promise || !isReady) return this.sayLater(run, read)
+    return this.record(run, validInput(run.agent, read))
   }
 
-  private record(agent: AgentCore, input: InputResult, options: SayOptions): void | Promise<void> {
-    if (!input.ok) throw wrongInput(agent, input)
-    return this.recordWithinDay({ agent, input }, options)
+  /** Waits for the input, the engine, and a model for an agent that names none. */
+  private async sayLater(run: NewRun, read: Later<InputResult>): Promise<void> {
+    const input = validInput(run.agent, await read)
+    await this.parts.begin()
+    const { models } = this.agents
+    if (!models.hasFor(run.agent)) await models.find(run.agent.name)
+    await this.record(run, input)
   }
 
   /** Records a run of a principal where its day allows it, and that of everybody above. */
-  private recordWithinDay(request: CheckedRequest, options: SayOptions): void | Promise<void> {
-    const { by, ceiling, conversationId, isFresh } = options
-    if (by === null) return this.recordOnce(request, options)
-    const limited = dayOwnersIn(ceiling)
-    if (limited.length === 0) return this.recordOnce(request, options)
+  private record(run: NewRun, input: ValidInput): Later<void> {
+    const limited = run.by === null ? NOBODY : dayOwnersIn(run.ceiling)
+    if (limited.length === 0) return this.recordOnce(run, input)
     return this.days.begin(limited, async () => {
-      const place = isFresh ? undefined : await this.store.ownerOf(conversationId)
-      await this.requireDay(ceiling, place === undefined ? by.id : place.owner)
-      await this.recordOnce(request, options)
+      const place = run.isFresh ? undefined : await this.store.ownerOf(run.conversationId)
+      await this.requireDay(run.ceiling, place === undefined ? run.owner : place.owner)
+      await this.recordOnce(run, input)
     })
   }
 
@@ -176,47 +195,41 @@ export class RunStarter {
     await this.parts.executor.loadedParts().code.requireDay(this.parts.ledger, ceiling, owner, request)
   }
 
-  private recordOnce({ agent, input }: CheckedRequest, options: SayOptions): void | Promise<void> {
-    const { keyed } = options
-    if (keyed === null) return this.recordNew({ agent, input }, options, options.isFresh)
+  /** Finds the run of a key where it was recorded before. */
+  private recordOnce(run: NewRun, input: ValidInput): Later<void> {
+    const { keyed, runId } = run
+    if (keyed === null) return this.recordIn(run, input, run.isFresh)
     const { KeyedStarts, requestHashOf } = this.parts.executor.loadedParts().code
-    const requestHash = keyed.runId === null ? null : requestHashOf(keyed, { ...options, input })
+    const requestHash = keyed.runId === null ? null : requestHashOf(keyed, { ...run, input })
     const record = (conversationId: Id, isNew: boolean) =>
-      this.recordNew({ agent, input }, { ...options, conversationId, requestHash }, isNew)
+      this.recordIn({ ...run, conversationId, requestHash }, input, isNew)
     this.keyed ??= new KeyedStarts(this.parts.ledger)
-    return this.keyed.begin({ runId: options.runId, start: keyed, requestHash, maySee: sightOf(options.by), record })
+    return this.keyed.begin({ runId, start: keyed, requestHash, maySee: sightOf(run.by), record })
   }
 
   /** A store far away is not asked for the rows of a conversation that is new: it refuses the commit if there are some. */
-  private recordNew(request: CheckedRequest, options: SayOptions, isNew: boolean): void | Promise<void> {
-    const { conversationId, isFresh } = options
-    const fresh = isNew ? this.store.known?.(conversationId, true) : undefined
-    if (fresh !== undefined) return this.recordIn(fresh, request, options)
-    const rootId = isFresh ? conversationId : this.store.rootOf(conversationId)
-    const rows = (tree: TreeReader) => tree.turn(options.runId) ?? tree.conversation(conversationId)
-    return after(rootId, (root = conversationId) =>
-      after(treeLoaded(this.store, root, rows), (tree) => this.recordIn(tree, request, options)),
-    )
+  private recordIn(run: NewRun, input: ValidInput, isNew: boolean): Later<void> {
+    const { runId, conversationId, isFresh } = run
+    const { store } = this
+    const fresh = isNew ? store.known?.(conversationId, true) : undefined
+    if (fresh !== undefined) return this.commit(fresh, run, input)
+    const rows = (tree: TreeReader) => tree.turn(runId) ?? tree.conversation(conversationId)
+    const tree = isFresh
+      ? treeLoaded(store, conversationId, rows)
+      : after(store.rootOf(conversationId), (root = conversationId) => treeLoaded(store, root, rows))
+    return after(tree, (loaded) => this.commit(loaded, run, input))
   }
 
-  private recordIn(tree: TreeReader, { agent, input }: CheckedRequest, options: SayOptions): void | Promise<void> {
-    const { conversationId, runId, creator, owner, title, aborted, keyed } = options
-    const { SAYING, planCancel, overtaken } = this.parts.executor.loadedParts().code
-    if (keyed !== null && tree.turn(runId) !== undefined) throw overtaken()
+  private commit(tree: TreeReader, run: NewRun, input: ValidInput): Later<void> {
+    const { agent, runId, conversationId } = run
+    const { code } = this.parts.executor.loadedParts()
+    if (run.keyed !== null && tree.turn(runId) !== undefined) throw code.overtaken()
     const known = tree.conversation(conversationId)
-    if (known !== undefined) checkOwner(known, agent, options)
-    else if (options.mustExist) return this.refuseUnknown(conversationId, owner)
-    else requireSight(options)
+    if (known === undefined && run.mustExist) return this.refuseUnknown(conversationId, run.owner)
+    if (known !== undefined) checkOwner(known, run)
+    else if (run.by !== null) requireSight(run.by, run.owner)
     // A program that starts its own agents trusts itself.
-    if (options.by !== null || (known ?? options).owner !== null) this.requireNeeds(agent, known, options)
-    const conversation = {
-      id: conversationId,
-      isNew: known === undefined,
-      agent: agent.identity.ref,
-      ceiling: creator,
-      owner,
-      title,
-    }
+    if (run.by !== null || (known ?? run).owner !== null) this.requireNeeds(run, known)
     const rootId = known?.rootId ?? conversationId
     this.agents.bind({ id: runId, rootId }, agent)
     let plans = 0
@@ -224,14 +237,15 @@ export class RunStarter {
       kind: 'say',
       rootId,
       plan: (draft) => {
-        if (keyed !== null && (plans++ > 0 || draft.findTurn(runId) !== undefined)) throw overtaken()
+        if (run.keyed !== null && (plans++ > 0 || draft.findTurn(runId) !== undefined)) throw code.overtaken()
         // Another process may have made the conversation since it was looked for: whose it is counts now.
-        const there = options.isFresh ? undefined : draft.findConversation(conversationId)
-        if (there !== undefined) checkOwner(there, agent, options)
-        if (there !== undefined && known === undefined) this.requireNeeds(agent, there, options)
-        const bounds = this.boundsOf(agent, this.budgetsAbove(draft.stored, there, options))
-        SAYING[options.whileRunning](draft, conversation, turnRequest({ agent, input }, options, bounds))
-        if (aborted !== null) planCancel(draft, runId, { cause: 'cancelled', reason: aborted })
+        const there = run.isFresh ? undefined : draft.findConversation(conversationId)
+        if (there !== undefined) checkOwner(there, run)
+        if (there !== undefined && known === undefined) this.requireNeeds(run, there)
+        const conversation = newConversation(run, known === undefined)
+        const request = turnRequest(run, input, this.boundsOf(run, draft.stored, there))
+        code.SAYING[run.whileRunning](draft, conversation, request)
+        if (run.aborted !== null) code.planCancel(draft, runId, { cause: 'cancelled', reason: run.aborted })
       },
     })
     if (!(said instanceof Promise)) return undefined
@@ -245,31 +259,30 @@ export class RunStarter {
   }
 
   /** Throws a DefinitionError where whoever starts it has no files that the agent works with, or may not start its programs. */
-  private requireNeeds(agent: AgentCore, known: Conversation | undefined, options: SayOptions): void {
+  private requireNeeds({ agent, by, owner, creator, ceiling }: NewRun, known: Conversation | undefined): void {
     const { requireFiles, requireNoPrograms } = this.parts.executor.loadedParts().code
     const { needs } = this.agents
-    const { by, owner, creator, ceiling } = options
     requireFiles(agent, known === undefined ? owner : known.owner, needs)
     if (!this.agents.trusts(by)) requireNoPrograms(agent, stackCeilings(known?.ceiling ?? creator, ceiling), needs)
   }
 
-  private boundsOf(agent: AgentCore, above: Budgets): RootBounds {
-    const known = above === this.own ? this.ownBounds.get(agent) : undefined
-    if (known !== undefined) return known
-    const bounds = rootBounds([agent.reply === null ? agent.budget : codeBudget(agent.budget), ...above])
-    if (above === this.own) this.ownBounds.set(agent, bounds)
-    return bounds
-  }
-
-  /** The budgets of everyone above the agent of a run: the application, the creator of its conversation, its caller. */
-  private budgetsAbove(tree: TreeReader, there: Conversation | undefined, options: SayOptions): Budgets {
-    const { ceiling, creator } = options
+  /** What a run may use under the budgets of everyone above its agent: the application, the creator of its conversation, its caller. */
+  private boundsOf({ agent, creator, ceiling }: NewRun, tree: TreeReader, there: Conversation | undefined): RootBounds {
     const bound = there?.ceiling ?? creator
-    const isFree = bound.length === 0 && ceiling.length === 0
-    const budgets = isFree ? this.own : [this.parts.budget, ...budgetsIn(bound), ...budgetsIn(ceiling)]
-    if (there?.parentTurnId == null) return budgets
-    // A lane forked from a subagent's is bound as that one was (I1).
-    return [...budgets, budgetOf(this.agents.boundsOf(tree, there, ceiling))]
+    const isOfSubagent = there !== undefined && there.parentTurnId !== null
+    const isFree = bound.length === 0 && ceiling.length === 0 && !isOfSubagent
+    const known = isFree ? this.freeBounds.get(agent) : undefined
+    if (known !== undefined) return known
+    const bounds = rootBounds([
+      agent.reply === null ? agent.budget : codeBudget(agent.budget),
+      this.parts.budget,
+      ...budgetsIn(bound),
+      ...budgetsIn(ceiling),
+      // A lane forked from a subagent's is bound as that one was (I1).
+      ...(isOfSubagent ? [budgetOf(this.agents.boundsOf(tree, there, ceiling))] : []),
+    ])
+    if (isFree) this.freeBounds.set(agent, bounds)
+    return bounds
   }
 
   /** An owner is not told whether a conversation was deleted: it may have been another's. */
@@ -291,26 +304,9 @@ interface InsideRun {
   readonly options: StartOptions
 }
 
-/** A request whose input fits its agent. */
-interface CheckedRequest {
+/** A run that is to be recorded: everything that its caller asked for but the input. */
+interface NewRun {
   readonly agent: AgentCore
-  readonly input: ValidInput
-}
-
-interface SayOptions {
-  readonly owner: string | null
-  /** Null where the program itself starts the run. */
-  readonly by: Principal | null
-  readonly title: string | null
-  /** As the caller gave them; they are in the ceiling too. */
-  readonly creator: readonly Json[]
-  /** All layers of its turn. */
-  readonly ceiling: readonly Json[]
-  readonly attributes: Turn['attributes']
-  /** The caller's place in a trace. It is no part of the request: a repeated one comes from another place. */
-  readonly traceparent: string | null
-  /** Decides about a run that is still open in the conversation. */
-  readonly whileRunning: 'queue' | 'restart'
   readonly runId: Id
   readonly conversationId: Id
   readonly nodeIds: readonly Id[]
@@ -318,38 +314,50 @@ interface SayOptions {
   readonly isFresh: boolean
   /** The caller named the conversation: it must be there. */
   readonly mustExist: boolean
-  /** Why it is cancelled as it is recorded, so that nothing of it begins; null where it is not. */
-  readonly aborted: string | null
   /** The texts of its caller that stand for its ids; null where there are none. */
   readonly keyed: KeyedStart | null
   readonly requestHash: string | null
+  readonly owner: string | null
+  /** Null where the program itself starts the run. */
+  readonly by: Principal | null
+  /** As the caller gave them; they are in the ceiling too. */
+  readonly creator: readonly Json[]
+  /** All layers of its turn. */
+  readonly ceiling: readonly Json[]
+  readonly title: string | null
+  /** Decides about a run that is still open in the conversation. */
+  readonly whileRunning: 'queue' | 'restart'
+  readonly attributes: Turn['attributes']
+  /** The caller's place in a trace. It is no part of the request: a repeated one comes from another place. */
+  readonly traceparent: string | null
+  /** Why it is cancelled as it is recorded, so that nothing of it begins; null where it is not. */
+  readonly aborted: string | null
 }
 
-type Budgets = readonly (Budget | undefined)[]
+function newConversation({ conversationId, agent, creator, owner, title }: NewRun, isNew: boolean): NewConversation {
+  return { id: conversationId, isNew, agent: agent.identity.ref, ceiling: creator, owner, title }
+}
 
-/** One more turn of an agent at the root: what it is asked, and what it may use under the budgets of everyone above it. */
-function turnRequest(
-  { agent, input }: CheckedRequest,
-  { runId, nodeIds, attributes, traceparent, aborted, ceiling, requestHash }: SayOptions,
-  { limits, money, treeLimit }: RootBounds,
-): TurnRequest {
+/** One more turn of an agent at the root: what it is asked, and what it may use. */
+function turnRequest(run: NewRun, input: ValidInput, { limits, money, treeLimit }: RootBounds): TurnRequest {
+  const { attributes, traceparent } = run
   const { value, said } = input
   const briefing = earlierMessages(input)
   return {
-    turnId: runId,
-    nodeIds: briefing === null ? nodeIds.slice(1) : nodeIds,
+    turnId: run.runId,
+    nodeIds: briefing === null ? run.nodeIds.slice(1) : run.nodeIds,
     input: value,
-    content: said?.content ?? inputContent(agent.input, input),
+    content: said?.content ?? inputContent(run.agent.input, input),
     asked: said?.asked,
     briefing,
     limits,
     money,
     tree: newTreePlaces(treeLimit),
     deadline: null,
-    mayStart: aborted === null,
+    mayStart: run.aborted === null,
     attributes: traceparent === null ? attributes : withTraceparent(attributes, traceparent),
-    ceiling,
-    requestHash,
+    ceiling: run.ceiling,
+    requestHash: run.requestHash,
   }
 }
 
@@ -371,13 +379,10 @@ const OPTIONS: OptionRules<StartOptions> = {
 }
 
 /** A conversation is its agent's; one that was delegated is its host's to continue. Another owner's is not there (I9). */
-function checkOwner(conversation: Conversation, agent: AgentCore, { owner, by }: Starter): void {
-  const {
-    id,
-    path: [rootAgent = ''],
-  } = conversation
+function checkOwner(conversation: Conversation, { agent, owner, by }: NewRun): void {
+  const { id, path } = conversation
   const isHidden = by === null && owner !== null && owner !== conversation.owner
-  if (isHidden || !sightOf(by)(conversation.owner, rootAgent)) throw unknownConversation(id)
+  if (isHidden || !sightOf(by)(conversation.owner, path[0] ?? '')) throw unknownConversation(id)
   if (conversation.type === 'sub_agent') {
     throw new ConflictError('conflict', `The conversation ${id} is a subagent's: only its host can go on with it.`)
   }
@@ -386,17 +391,14 @@ function checkOwner(conversation: Conversation, agent: AgentCore, { owner, by }:
     throw new ConflictError('conflict', `The conversation ${id} is of "${name}", not "${agent.name}".`)
 }
 
-/** Who starts a run: an owner, or a principal that may see conversations of others too. */
-type Starter = Pick<SayOptions, 'owner' | 'by'>
-
-/** Which trees a starter sees, by owner and agent. The program itself sees all. */
+/** Which trees whoever starts a run sees, by owner and agent. The program itself sees all. */
 function sightOf(by: Principal | null): (owner: string | null, agent: string) => boolean {
   return (owner, agent) => by === null || (maySee(by, owner) && mayStart(by, agent))
 }
 
 /** Nobody begins a conversation that it could neither read nor cancel afterwards. */
-function requireSight({ by, owner }: Starter): void {
-  if (by === null || maySee(by, owner)) return
+function requireSight(by: Principal, owner: string | null): void {
+  if (maySee(by, owner)) return
   const message = `${by.id} begins no conversation that it cannot see. Let it, and whoever made it, see ${owner} ("sees").`
   throw new DeniedError('denied', message, { details: { sees: owner } })
 }
@@ -406,7 +408,7 @@ function unknownConversation(id: Id): NotFoundError {
 }
 
 /** The conversation a run is started in, and whether it must be there: the one that is named, by id or key, or a fresh one. */
-function readPlace(agent: AgentCore, { options, fresh }: Placed): NamedPlace {
+function readPlace(agent: AgentCore, options: StartOptions, fresh: Id): NamedPlace {
   const { conversationId, conversationKey, key, owner } = options
   const isNamed = key !== undefined || conversationKey !== undefined
   if (isNamed || owner !== undefined) checkNames(options)
@@ -415,6 +417,8 @@ function readPlace(agent: AgentCore, { options, fresh }: Placed): NamedPlace {
   return { conversationId, isFresh: false, mustExist: !mayBeMade(conversationId, options), keyed: null }
 }
 
+type NamedPlace = Pick<NewRun, 'conversationId' | 'isFresh' | 'mustExist' | 'keyed'>
+
 function keyedPlace(agent: string, options: StartOptions): NamedPlace {
   const { conversationId: named = null, conversationKey = null, key = null, owner = null } = options
   const { grant, budget } = options
@@ -422,13 +426,6 @@ function keyedPlace(agent: string, options: StartOptions): NamedPlace {
   const mustExist = named !== null && !mayBeMade(named, options)
   return { conversationId: keyed.place.conversationId, isFresh: false, mustExist, keyed }
 }
-
-interface Placed {
-  readonly options: StartOptions
-  readonly fresh: Id
-}
-
-type NamedPlace = Pick<SayOptions, 'conversationId' | 'isFresh' | 'mustExist' | 'keyed'>
 
 /** May the conversation that is named be made where it is not there yet? Its id must be one. */
 function mayBeMade(id: Id, { createConversation = false }: StartOptions): boolean {
@@ -459,14 +456,8 @@ function equipped(agent: AgentCore, input: unknown, options: StartOptions): Agen
   return isAsked ? agentForRequest(own, input.prompt, { extensions: input.extensions, repair }) : own
 }
 
-/** Adds what the request of one run asks for; the very same ceiling where it asks for nothing. */
-function withRequest(ceiling: readonly Json[], { grant, budget }: StartOptions): readonly Json[] {
-  if (grant === undefined && budget === undefined) return ceiling
-  const layer = narrowingLayer('the caller', grant ?? {})
-  return [...ceiling, freezeLayer(budget === undefined ? layer : { ...layer, budget })]
-}
-
 const NO_LAYERS: readonly Json[] = []
+const NOBODY: readonly string[] = []
 
 /** It binds all below the run in the same way: there is nothing of its own to pass on. */
 function checkCallerGrant(grant: Grant): void {
@@ -483,38 +474,8 @@ function checkSignal(signal: unknown): void {
   throw new DefinitionError('definition', message)
 }
 
-/** The options of a start besides its input, read before anything is awaited. */
-function readStart(
-  options: StartOptions,
-  { conversationId, isFresh, mustExist, keyed }: NamedPlace,
-  { runId, nodeIds, by, creator, ceiling, traceparent }: StartParts,
-): SayOptions {
-  const { owner = null, title = null, whileRunning = 'queue', abortSignal } = options
-  const attributes = options.attributes === undefined ? null : readAttributes(options.attributes)
-  const aborted = abortSignal?.aborted === true ? messageOf(abortSignal.reason) : null
-  // One literal: spread into one another, objects are slower to make and to read.
-  return {
-    runId,
-    conversationId,
-    nodeIds,
-    isFresh,
-    mustExist,
-    owner,
-    by,
-    title,
-    creator,
-    ceiling,
-    attributes,
-    traceparent,
-    whileRunning,
-    aborted,
-    keyed,
-    requestHash: null,
-  }
-}
-
-type StartParts = Pick<SayOptions, 'runId' | 'nodeIds' | 'by' | 'creator' | 'ceiling' | 'traceparent'>
-
-function wrongInput(agent: AgentCore, { error, issues }: Extract<InputResult, { ok: false }>): InputError {
-  return new InputError('invalid_input', `The input of "${agent.name}" is wrong. ${error}`, { details: { issues } })
+function validInput(agent: AgentCore, read: InputResult): ValidInput {
+  if (read.ok) return read
+  const { error, issues } = read
+  throw new InputError('invalid_input', `The input of "${agent.name}" is wrong. ${error}`, { details: { issues } })
 }

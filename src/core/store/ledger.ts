@@ -218,7 +218,9 @@ export class Ledger {
 
   finish<T>(attempt: Attempt<T>): T {
     this.last = attempt
-    if (attempt.commit !== null) this.listener.committed(attempt.commit, attempt.draft)
+    if (attempt.commit === null) return attempt.result as T
+    for (const effect of attempt.draft.effects) effect()
+    this.listener.committed(attempt.commit, attempt.draft)
     return attempt.result as T
   }
 }
@@ -248,7 +250,7 @@ class Attempt<T> {
     if (draft.hasTouchedTurns) this.ledger.endTurns(draft)
     if (draft.isEmpty) return undefined
     const kind = step.kind === 'result' && draft.turnEnded ? 'end' : step.kind
-    const commit = draft.toCommit(kind, step.rootId, this.ledger.nextCommitId())
+    const commit = draft.toCommit(kind, step.rootId, this.ledger.nextCommitId(), this.ledger.store.wakes !== undefined)
     this.commit = commit.spent.length === 0 && !LIMITED.bytes ? commit : this.ledger.charge(draft, commit)
     this.ledger.tellChanges(draft, commit)
     return this.ledger.store.commit(this.commit)

@@ -65,6 +65,11 @@ export function jsonStore(folderOrOptions: string | JsonStoreOptions): LocalStor
     const message = `The JSON store in ${folder} was closed. Open a new one.`
     throw new StoreError('store_closed', message, { details: { path: folder } })
   }
+  const open = {
+    get tables() {
+      return rows().tables
+    },
+  }
   // Only one process has the folder, so the only news is that the journal is gone.
   const watchers = watchFile(() => rows().lookForJournal())
   return {
@@ -72,10 +77,10 @@ export function jsonStore(folderOrOptions: string | JsonStoreOptions): LocalStor
     address: folder,
     shared: false,
     commit: (commit) => rows().commit(commit),
-    ...memoryReader(() => rows().tables),
+    ...memoryReader(open),
     tampered: () => [...rows().tampered.values()],
     archive: {
-      ...memoryArchive(() => rows().tables),
+      ...memoryArchive(open),
       verify: (rootId) => rows().verify(rootId),
       restore: (whole, instead) => rows().restore(whole, instead),
       bury: (stone) => rows().keep(stone),
@@ -160,7 +165,7 @@ class JsonRows {
     const { folder, durability = 'process', report = warn } = options
     this.options = options
     this.release = release
-    this.documents = new Documents({ folder, report, reader: memoryReader(() => this.tables) })
+    this.documents = new Documents({ folder, report, reader: memoryReader(this) })
     this.journal = Journal.open({ path: join(folder, JOURNAL), flush: durability === 'power' }, (entry) =>
       this.take(entry),
     )
@@ -174,7 +179,7 @@ class JsonRows {
 
   /** Rewrites the journal of an older store, if its rows agree with their record. If none do, they have another form. */
   private migrate(): void {
-    const archive = memoryArchive(() => this.tables)
+    const archive = memoryArchive(this)
     const trees = [...this.tables.trees.values()].map(({ id }) => id)
     if (trees.length > 0 && trees.every((id) => archive.verify(id).findings.length > 0)) {
       this.journal.close()
@@ -218,7 +223,7 @@ class JsonRows {
     if (tree?.isUnchecked !== true) return
     const known = this.tampered.get(tree.id)
     if (known !== undefined) throw known
-    const [wrong] = memoryArchive(() => this.tables).verify(tree.id).findings
+    const [wrong] = memoryArchive(this).verify(tree.id).findings
     if (wrong !== undefined) {
       const error = tampered(wrong.message.replace(/\.$/, ''), { rootId, path: this.options.folder })
       this.tampered.set(tree.id, error)
@@ -245,7 +250,7 @@ class JsonRows {
 
   /** Takes away the tree of which a newer copy comes, and gives it. */
   private makeRoom(rootId: Id, instead: string): WholeTree | undefined {
-    const archive = memoryArchive(() => this.tables)
+    const archive = memoryArchive(this)
     const tree = this.tables.trees.get(rootId)
     if (tree === undefined || archive.head(rootId) !== instead) throw wentOn(rootId)
     const before = archive.read(rootId)
@@ -270,7 +275,7 @@ class JsonRows {
 
   /** Verifies the rows against their record, and the journal line by line. */
   verify(rootId?: Id): VerifyReport {
-    const verified = memoryArchive(() => this.tables).verify(rootId)
+    const verified = memoryArchive(this).verify(rootId)
     const damage = this.journal.damage()
     if (damage === null) return verified
     const place = { subject: 'store', id: this.options.folder, rootId: null, conversationId: null } as const

@@ -71,9 +71,8 @@ export interface NodeRun {
 
 /** A child that can be started by the very commit that makes its task; where it is not, the task will try. */
 export interface ReadyChild {
+  /** A part of the plan of that commit. */
   start(draft: Draft): void
-  /** The commit came to nothing. */
-  leave(): void
 }
 
 /** Starts children for items of an answer, each when it is complete. */

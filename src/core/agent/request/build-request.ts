@@ -12,7 +12,7 @@ import { sizeOf } from '../../base/json.ts'
 import type { Usage } from '../../graph/content.ts'
 import { collectContext } from '../../graph/context.ts'
 import { Draft } from '../../graph/draft.ts'
-import { ALL_TURNS, isBeside } from '../../graph/kinds.ts'
+import { ALL_TURNS, isBeside, isSideCall } from '../../graph/kinds.ts'
 import { roundsLeftOut } from '../../graph/lane.ts'
 import type { Node } from '../../graph/rows.ts'
 import type { Message, Model, ModelRequest, ToolSchema } from '../../model/model.ts'
@@ -120,18 +120,14 @@ function instructionsOf({ agent, conversation, turn }: NodeRun, tools: readonly 
 export function contextCutOf(run: NodeRun): StepAnswer['contextCut'] {
   const { tree, node, turn, agent, contextTurns: shown } = run
   const maxLength = agent.asked === null ? null : (chatIn(tree, turn)?.maxLength ?? null)
-  if ((shown === ALL_TURNS && maxLength === null) || isSummary(node)) return undefined
-  const first = tree.nodesOf(turn.id).find((one) => one.kind === 'agent_message' && !isSummary(one) && !isCopy(one))
+  if ((shown === ALL_TURNS && maxLength === null) || isSideCall(node)) return undefined
+  const first = tree.nodesOf(turn.id).find((one) => one.kind === 'agent_message' && !isSideCall(one) && !isCopy(one))
   if (first?.id !== node.id) return undefined
   const leftOut = roundsLeftOut(tree, turn, shown - 1)
   const cut =
     maxLength === null ? undefined : chatCut(tree, earlierIn(collectContext(tree, node, shown), run), maxLength)
   if (cut !== undefined) return { shown: cut.shown, leftOut: leftOut + cut.leftOut }
   return leftOut === 0 ? undefined : { shown, leftOut }
-}
-
-function isSummary({ purpose }: Node): boolean {
-  return purpose === 'brief' || purpose === 'summarize'
 }
 
 function isCopy({ metadata }: Node): boolean {

@@ -11,6 +11,7 @@
 import { DeniedError, ModelError } from '../../base/error.ts'
 import { sha256 } from '../../base/hash.ts'
 import { JSON_LIMITS, type Json, type JsonLimits, parseJson, sizeOf, toJson, truncateUtf8 } from '../../base/json.ts'
+import { after } from '../../base/maybe.ts'
 import type { LiveNode } from '../../conversation/live-node.ts'
 import type { CallPlace } from '../../engine/call-gate.ts'
 import { modelRequest, type Request, secretRequest, withPayload } from '../../grant/request.ts'
@@ -51,11 +52,9 @@ export class AskFirst extends Error {
 
 /** The one way to a model (I8). Readers see the stream live; the caller gets the whole answer. */
 export function call(run: NodeRun, model: Model, { request, watch }: ModelCallOptions): Promise<StepAnswer> {
-  return new Promise((resolve, reject) => {
-    const heard = new AnswerStream(run, model, new Settle(resolve, reject, watch))
-    run.home.live.lastCall = heard
-    heard.listen(request)
-  })
+  const heard = new AnswerStream(run, model, watch)
+  run.home.live.lastCall = heard
+  return heard.answerTo(request)
 }
 
 export interface ModelCallOptions {
@@ -72,11 +71,9 @@ export interface CallUntilOptions {
 
 /** Calls a model, and hangs up as soon as the answer suffices. Readers do not see it live. */
 export function callUntil(run: NodeRun, model: Model, { request, isEnough }: CallUntilOptions): Promise<StepAnswer> {
-  return new Promise((resolve, reject) => {
-    const heard = new AnswerStream(run, model, new Settle(resolve, reject, undefined))
-    heard.isEnough = (text) => isEnough(text) && heard.leaveOff(request)
-    heard.listen(request)
-  })
+  const heard = new AnswerStream(run, model, undefined)
+  heard.isEnough = (text) => isEnough(text) && heard.leaveOff(request)
+  return heard.answerTo(request)
 }
 
 /** The answer of a call that was never made. */
@@ -147,26 +144,16 @@ export function cutStreamError(model: Pick<Model, 'id'>): ModelError {
   })
 }
 
-/** Who waits for an answer. A class, because V8 takes a literal for long-lived: see `base/keep-shape`. */
-class Settle {
-  readonly resolve: (answer: StepAnswer) => void
-  readonly reject: (failure: CallFailed) => void
-  readonly watch: AnswerWatch | undefined
-
-  constructor(resolve: Settle['resolve'], reject: Settle['reject'], watch: Settle['watch']) {
-    this.resolve = resolve
-    this.reject = reject
-    this.watch = watch
-  }
-}
-
 /** Collects the parts of one answer. It does not wait for a model that ignores its signal. */
 class AnswerStream {
   private readonly run: NodeRun
   private readonly model: Model
-  private readonly settle: Settle
+  private readonly watch: AnswerWatch | undefined
+  private resolve: (answer: StepAnswer) => void = ignore
+  private reject: (failure: CallFailed) => void = ignore
   private parts: AsyncIterator<Part> | undefined
   private controller: AbortController | undefined
+  /** Whoever waits has the answer, or the failure: whatever else comes is not heard. */
   private isOver = false
   private isFinished = false
   /** It has passed the gate, and must leave it. */
@@ -186,51 +173,74 @@ class AnswerStream {
   /** Hooks that still work on the last part; the next part waits for them. */
   private held: Promise<void> | undefined
 
-  constructor(run: NodeRun, model: Model, settle: Settle) {
+  constructor(run: NodeRun, model: Model, watch: AnswerWatch | undefined) {
     this.run = run
     this.model = model
-    this.settle = settle
+    this.watch = watch
   }
 
-  listen(request: ModelRequest): void {
-    const { node, work } = this.run
+  answerTo(request: ModelRequest): Promise<StepAnswer> {
+    return new Promise((resolve, reject) => {
+      this.resolve = resolve
+      this.reject = reject
+      this.read(request).catch(this.run.home.live.report)
+    })
+  }
+
+  /** Reads the answer from the first part to the last. Nothing is awaited before the model is asked, where nothing has to be. */
+  private async read(request: ModelRequest): Promise<void> {
     try {
-      const refused = refuseModel(this.run, this.model)
-      if (refused?.verdict === 'deny') throw deniedModel(this.model, refused.reason)
-      if (refused?.verdict === 'ask') throw new AskFirst(refused.ask)
-      if (node.epoch > 1) this.emit({ type: 'reset', attempt: node.attempt })
-      if (this.settle.watch !== undefined) this.settle.watch.onStop = (reason) => this.fail(reason)
-      work.onStop = () => this.fail(work.stopCause === 'stalled' ? this.silence() : work.signal.reason)
-      if (work.stopCause !== null) return work.onStop()
-      work.noteModelCall()
-      if (this.run.hooks === null) return this.open(request)
-      const begun = emitStreamStart(this.run, (body) => this.show(body))
-      if (begun === undefined) return this.open(request)
-      begun.then(() => this.open(request)).catch(this.onError)
+      const begun = this.begin()
+      if (begun !== undefined) await begun
+      if (this.isOver) return
+      const parts = this.open(request)
+      for (;;) {
+        const { done, value } = await parts.next()
+        if (this.isOver) return
+        if (done === true) break
+        if (isLong(value)) await this.takePieces(value)
+        else this.take(value)
+        this.checkBounds()
+        if (this.held !== undefined) await this.heldHooks()
+        if (this.partCount % PARTS_PER_TURN === PARTS_PER_TURN - 1) await this.nextTurn()
+        if (this.isOver) return
+      }
+      const ended = this.end()
+      if (ended !== undefined) await ended
     } catch (error) {
       this.fail(error)
     }
+  }
+
+  /** Decides the call, and tells those who may stop it how. Waits for hooks and limits where there are some. */
+  private begin(): void | Promise<void> {
+    const { node, work, home, layers } = this.run
+    const refused = refuseModel(this.run, this.model)
+    if (refused?.verdict === 'deny') throw deniedModel(this.model, refused.reason)
+    if (refused?.verdict === 'ask') throw new AskFirst(refused.ask)
+    if (node.epoch > 1) this.emit({ type: 'reset', attempt: node.attempt })
+    if (this.watch !== undefined) this.watch.onStop = (reason) => this.fail(reason)
+    work.onStop = () => this.fail(work.stopCause === 'stalled' ? this.silence() : work.signal.reason)
+    if (work.stopCause !== null) return work.onStop()
+    work.noteModelCall()
+    const hooked = this.run.hooks === null ? undefined : emitStreamStart(this.run, (body) => this.show(body))
+    const days = home.agents.limitsDays ? dayLimitsOf(layers) : NO_DAYS
+    return hooked === undefined && days === NO_DAYS && home.live.gate.isOpen ? undefined : this.enter(hooked, days)
   }
 
   private silence(): ModelError {
     return silenceError(this.model, this.partCount > 0)
   }
 
-  private open(request: ModelRequest): void {
-    if (this.isOver) return
-    const { gate } = this.run.home.live
-    const days = this.run.home.agents.limitsDays ? dayLimitsOf(this.run.layers) : NO_DAYS
-    if (gate.isOpen && days === NO_DAYS) return this.openNow(request)
-    requireWithinDay(this.run.home.ledger, days, 'call')
-      .then(() => gate.enter(this.place()))
-      .then(() => this.enter(request))
-      .catch(this.onError)
-  }
-
-  private enter(request: ModelRequest): void {
+  /** Waits until hooks have spoken and limits let it begin. */
+  private async enter(hooked: void | Promise<void>, days: typeof NO_DAYS): Promise<void> {
+    const { ledger, live } = this.run.home
+    await hooked
+    if (this.isOver || (live.gate.isOpen && days === NO_DAYS)) return
+    await requireWithinDay(ledger, days, 'call')
+    await live.gate.enter(this.place())
     this.isInside = true
     if (this.isOver) this.leaveGate()
-    else this.openNow(request)
   }
 
   private place(): CallPlace {
@@ -245,99 +255,76 @@ class AnswerStream {
     this.run.home.live.gate.leave(this.place()).catch(this.run.home.live.report)
   }
 
-  private openNow(request: ModelRequest): void {
+  private open(request: ModelRequest): AsyncIterator<Part> {
     const { hooks } = this.run
     const stoppable = this.stoppable()
+    const isWrapped = hooks?.has('wrapModel') === true
     const ask = (asked: ModelRequest) => this.ask(asked, stoppable)
-    const stream = hooks?.has('wrapModel') === true ? wrapModel(this.run, ask)(request) : ask(request)
+    const stream = isWrapped ? wrapModel(this.run, ask)(request) : this.ask(request, stoppable)
     this.parts = partsOf(stream, this.model.id)
-    this.next(this.parts)
+    return this.parts
   }
 
   private ask(request: ModelRequest, stoppable: { readonly signal: AbortSignal }): AsyncIterable<Part> {
     const { node, work, home } = this.run
-    const { trace } = home.live
+    const { trace, tape } = home.live
+    if (trace === null && tape === null) return this.model.stream(request, stoppable)
     const stream = () => this.model.stream(request, stoppable)
     const answer = trace === null ? stream : () => trace.ask(this.run, { model: this.model.id, request }, stream)
-    if (home.live.tape === null) return answer()
+    if (tape === null) return answer()
     const secrets = async () => (await this.model.secrets?.()) ?? []
-    return home.live.tape.ask({ node, work, model: this.model.id, request, signal: stoppable.signal, answer, secrets })
+    return tape.ask({ node, work, model: this.model.id, request, signal: stoppable.signal, answer, secrets })
   }
 
   /** A watched call may be stopped although its node continues, so it has a signal of its own. */
   private stoppable(): { readonly signal: AbortSignal } {
-    if (this.settle.watch === undefined) return this.run.work
+    if (this.watch === undefined) return this.run.work
     this.controller = new AbortController()
     return this.controller
   }
 
-  private next(parts: AsyncIterator<Part>): void {
-    if (this.partCount % PARTS_PER_TURN === PARTS_PER_TURN - 1) this.defer(() => this.nextNow(parts))
-    else this.nextNow(parts)
+  /** Gives other work a turn. */
+  private nextTurn(): Promise<void> {
+    return new Promise((resolve) => this.run.home.ledger.scheduler.defer(resolve))
   }
 
-  private defer(run: () => void): void {
-    this.run.home.ledger.scheduler.defer(run)
-  }
-
-  private nextNow(parts: AsyncIterator<Part>): void {
-    if (this.held === undefined) parts.next().then(this.onNext, this.onError)
-    else this.held.then(() => this.resume(parts), this.onError)
-  }
-
-  private resume(parts: AsyncIterator<Part>): void {
+  private async heldHooks(): Promise<void> {
+    const { held } = this
     this.held = undefined
-    if (!this.isOver) this.next(parts)
-  }
-
-  private readonly onNext = (result: IteratorResult<Part>): void => {
-    if (this.isOver) return
-    try {
-      if (result.done) return this.end()
-      if (isLong(result.value)) return this.takePieces(result.value, 0)
-      this.take(result.value)
-      this.readNext()
-    } catch (error) {
-      this.fail(error)
-    }
+    await held
   }
 
   /** Reads one long text as many short ones, so that other work gets a turn in between. */
-  private takePieces(part: LongPart, from: number): void {
-    if (this.isOver) return
-    try {
+  private async takePieces(part: LongPart): Promise<void> {
+    for (let from = 0; from < part.text.length && this.size.excess === null; ) {
+      if (from > 0) await this.nextTurn()
+      if (this.isOver) return
       const to = pieceEnd(part.text, from)
       this.take({ ...part, text: part.text.slice(from, to) })
-      if (to < part.text.length && this.size.excess === null) this.defer(() => this.takePieces(part, to))
-      else this.readNext()
-    } catch (error) {
-      this.fail(error)
+      from = to
     }
   }
 
-  private readNext(): void {
-    if (this.isOver) return
+  /** Throws where there is more than an answer can be. */
+  private checkBounds(): void {
     const { excess } = this.size
-    if (excess !== null) return this.fail(tooMuch(this.model, excess))
-    if (++this.partCount > MOST_PARTS) return this.fail(tooMuch(this.model, `has more than ${MOST_PARTS} parts`))
-    if (this.parts !== undefined) this.next(this.parts)
+    if (excess !== null) throw tooMuch(this.model, excess)
+    if (++this.partCount > MOST_PARTS) throw tooMuch(this.model, `has more than ${MOST_PARTS} parts`)
   }
 
-  private readonly onError = (error: unknown): void => this.fail(error)
-
-  private end(): void {
-    if (!this.isFinished) return this.fail(cutStreamError(this.model))
+  private end(): void | Promise<void> {
+    if (!this.isFinished) throw cutStreamError(this.model)
     if (this.run.hooks?.has('onStreamEnd') !== true) return this.finish()
-    const answer = this.answer()
-    const ended = emitStreamEnd(this.run, answer, (body) => this.show(body))
-    if (ended === undefined) return this.finish()
-    ended.then(() => this.finish()).catch(this.onError)
+    return after(
+      emitStreamEnd(this.run, this.answer(), (body) => this.show(body)),
+      () => this.finish(),
+    )
   }
 
   private finish(): void {
     if (this.isOver) return
     this.leave()
-    this.settle.resolve(this.answer())
+    this.resolve(this.answer())
   }
 
   /** Ends an answer that suffices. Its cost is estimated, because the provider does not report it any more. */
@@ -354,7 +341,7 @@ class AnswerStream {
     this.leave()
     this.controller?.abort(error)
     leaveOff(this.parts).catch(() => undefined)
-    this.settle.reject(new CallFailed(this.answer(), error))
+    this.reject(new CallFailed(this.answer(), error))
   }
 
   private leave(): void {
@@ -375,7 +362,7 @@ class AnswerStream {
         this.chunks++
         this.emit(part)
         this.isEnough?.(part.text)
-        return this.settle.watch?.push(part.text)
+        return this.watch?.push(part.text)
       case 'text-end':
         this.size.add(part)
         return this.said.closeText(part.providerMetadata)
@@ -456,6 +443,8 @@ class AnswerStream {
     this.live.emit(body, home.ledger.clock)
   }
 }
+
+function ignore(): void {}
 
 /** Must not throw either. */
 function nameOf(model: Model): string {

@@ -16,7 +16,7 @@ import { MODEL_REFUSED } from '../../graph/conclude.ts'
 import { NO_USAGE, plainCall, saysNothing } from '../../graph/content.ts'
 import { collectContext } from '../../graph/context.ts'
 import type { Draft } from '../../graph/draft.ts'
-import { ALL_TURNS, isEager } from '../../graph/kinds.ts'
+import { ALL_TURNS, isEager, isSideCall } from '../../graph/kinds.ts'
 import { limitReached, mayCall } from '../../graph/limits.ts'
 import type { EagerTask } from '../../graph/outcome.ts'
 import { keptOptions, NEW_NODE } from '../../graph/rows.made.ts'
@@ -56,11 +56,11 @@ export function runStep(run: NodeRun, model: Model): void | Promise<void> {
   const { finalTool = null } = run.agent.protocol ?? NO_PROTOCOL
   const found = finalTool === null ? undefined : collectedBy(run, finalTool)
   if (found !== undefined) return endCollected(run, found)
-  const isTurn = !isBeside(run.node)
-  if (isTurn && !mayCall(run.turn)) {
+  const isOneOfTurns = isTurn(run.node)
+  if (isOneOfTurns && !mayCall(run.turn)) {
     return refuseCall(run, { code: 'max_turns', message: limitReached(run.turn.limits, 'modelCalls') })
   }
-  const context = isTurn ? collectContext(run.tree, run.node, run.contextTurns) : undefined
+  const context = isOneOfTurns ? collectContext(run.tree, run.node, run.contextTurns) : undefined
   const plan = context === undefined ? null : compactionFor(run, model, context)
   if (plan !== null) return compactFirst(run, plan)
   if (run.hooks !== null) return callHooked(run, model)
@@ -186,9 +186,9 @@ function checkOf(run: NodeRun): PlannedTask | null {
   return checkTool === null ? null : planTask(run, { id: run.node.id, name: checkTool, input: {} })
 }
 
-/** True for a call that wraps up, briefs or summarises: it is no turn, and has no tools. */
-function isBeside({ purpose }: Node): boolean {
-  return purpose === 'wrap_up' || purpose === 'brief' || purpose === 'summarize'
+/** A call that wraps up, briefs or sums up is no turn of its agent, and has no tools. */
+function isTurn(node: Node): boolean {
+  return node.purpose !== 'wrap_up' && !isSideCall(node)
 }
 
 /** Reserves the cost of the call first; if the budget does not suffice, it makes the call that wraps up, or none. */
@@ -258,18 +258,13 @@ function act(run: NodeRun, answer: StepAnswer, watch?: AnswerWatch): void | Prom
     const judged = astray(run, answer)
     if (judged !== null) return end(run, { ...answer, calls: [] }, { judged })
   }
-  return answer.calls.length > 0 && !isBeside(run.node) ? expand(run, answer) : conclude(run, answer, watch)
+  return answer.calls.length > 0 && isTurn(run.node) ? expand(run, answer) : conclude(run, answer, watch)
 }
 
 /** Ends the turn with an answer without calls, unless the model must answer once more. */
 function conclude(run: NodeRun, answer: StepAnswer, watch?: AnswerWatch): void | Promise<void> {
-  if (isText(run.node)) return end(run, answer, { judged: judgeText(run.node, answer) })
+  if (isSideCall(run.node)) return end(run, answer, { judged: judgeText(run.node, answer) })
   return after(judge(run, answer), (judged) => endPlan(run, answer, { judged, watch }))
-}
-
-/** True for a briefing or a summary, where any text is fine. */
-function isText({ purpose }: Node): boolean {
-  return purpose === 'brief' || purpose === 'summarize'
 }
 
 function judgeText({ purpose }: Node, { content }: StepAnswer): AnswerVerdict {
@@ -309,9 +304,9 @@ function end(run: NodeRun, answer: StepAnswer, { judged, tasks }: End): void | P
     value: judged.end === 'completed' ? judged.value : undefined,
     failure: failureOf(judged, run.node),
     extra: run.hooks === null ? undefined : run.home.live.extensions.extraOf(run.node.turnId),
-    response: run.agent.toolTrace && !isText(run.node) ? { tool_trace: toolTrace(run) } : undefined,
+    response: run.agent.toolTrace && !isSideCall(run.node) ? { tool_trace: toolTrace(run) } : undefined,
     delegations: tasks,
-    check: isBeside(run.node) ? null : checkAfter(checkOf(run)),
+    check: isTurn(run.node) ? checkAfter(checkOf(run)) : null,
   }
   return run.home.ledger.commit({
     kind: 'result',
@@ -360,18 +355,13 @@ function expand(run: NodeRun, given: StepAnswer, plan?: PlanNote & { leftMs: num
   const step = { answer, tasks, ids: expansionIds(run.node.id, tasks.length), plan }
   const isDelegating = plan === undefined && tasks.some(({ delegates }) => delegates)
   const ready = isDelegating ? run.home.children.ready(run, step) : NO_CHILDREN
-  const stored = run.home.ledger.commit({
+  return run.home.ledger.commit({
     kind: 'expand',
     rootId: run.node.rootId,
     plan: (draft) => {
       planExpand(draft, run.work.claim, step)
       for (const child of ready) child.start(draft)
     },
-  })
-  if (ready.length === 0 || !(stored instanceof Promise)) return stored
-  return stored.catch((error: unknown) => {
-    for (const child of ready) child.leave()
-    throw error
   })
 }
 

@@ -7,7 +7,7 @@ import type { Conversation, Id } from '../../graph/rows.ts'
 import { planHostReply } from '../../rules/delegation/child-tools.ts'
 import { jsonOutput } from '../../rules/delegation/join.ts'
 import { resolveSession } from '../../rules/delegation/session.ts'
-import { childIds } from '../../rules/delegation/spawn.ts'
+import { childIds, originOf } from '../../rules/delegation/spawn.ts'
 import { errorEnd } from '../../tool/result.ts'
 import { type BackgroundDelegation, type Offer, type SpawnResult, spawn } from '../spawn.ts'
 import type { BackgroundSpec } from './options.ts'
@@ -51,12 +51,7 @@ export async function startChild(
         policy_profile: profile,
         context_turns: turns ?? inheritedTurns(spec.contextTurns, storedAgentOf(conversation)?.context_turns),
       },
-      subagent: {
-        name,
-        parent_conversation_id: conversation.id,
-        parent_graph_id: conversation.id,
-        spawned_from_node_id: node.id,
-      },
+      subagent: originOf(name, conversation.id, node.id),
     },
     result: waits ? null : { ...jsonOutput(said), metadata: { subagent: said } },
     wait: waits ? { timeoutMs } : null,

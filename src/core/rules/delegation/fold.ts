@@ -130,8 +130,11 @@ function foldOpen(
   }
 }
 
-/** The summary for code that reads the result's metadata; the words are in the content. */
-function summaryOf({
+/**
+ * The end of a delegation in the metadata of its result, for code; the words are in the content. Stores leave out of their texts
+ * what every success says.
+ */
+export function summaryOf({
   status,
   runId,
   conversationId,
@@ -142,7 +145,7 @@ function summaryOf({
   retryable,
   advice,
   absent,
-}: Outcome): { readonly [key: string]: Json } {
+}: EndFacts): { readonly [key: string]: Json } {
   return {
     status,
     run_id: runId,
@@ -161,6 +164,21 @@ function summaryOf({
     ...(absent.length === 0 ? {} : { absent: absent.map(({ name, reason }) => ({ name, reason })) }),
   }
 }
+
+/** What is told of an end beside its words. */
+type EndFacts = Pick<
+  Outcome,
+  | 'status'
+  | 'runId'
+  | 'conversationId'
+  | 'error'
+  | 'usage'
+  | 'durationMs'
+  | 'modelCalls'
+  | 'retryable'
+  | 'advice'
+  | 'absent'
+>
 
 /** The message contract gives a text: a value behind it goes into the metadata. */
 function withValue(outcome: Outcome): Json {
@@ -254,13 +272,18 @@ function join(first: string, partial: string): string {
   return partial === '' ? first : `${first}\n\n${partial}`
 }
 
+/** How the metadata and the output of a delegating task name its child. Stores leave it out of their texts. */
+export function subagentOf(childId: Id): NonNullable<NodeOutput['subagent']> {
+  return { child_conversation_id: childId, child_graph_id: childId }
+}
+
 /** Makes the output of a waiting task from its child's end. A text too long to show is kept as a body. */
 export function foldInto(draft: Draft, task: Node, link: Link): NodeOutput {
   const outcome = link.outcome as OutcomeRecord
   const said = outcome.answerNodeId === null ? undefined : draft.findNode(outcome.answerNodeId)
   const notes = { response: said?.metadata['response'], all: () => saidAndFound(draft, link) }
   const { content, isError, metadata } = fold(factsOf(link), wholeOutcome(draft, outcome, said), notes)
-  const subagent = { child_conversation_id: link.childConversationId, child_graph_id: link.childConversationId }
+  const subagent = task.output.subagent ?? subagentOf(link.childConversationId)
   const value = outcome.status === 'completed' ? said?.output.value : undefined
   const shown = outputContent(content, task.id)
   if (shown.body !== null) draft.addBody(shown.body)

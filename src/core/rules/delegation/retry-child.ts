@@ -8,6 +8,7 @@ import { copyOfLink } from '../../graph/rows.made.ts'
 import type { Conversation, Id, Link, Node, Turn } from '../../graph/rows.ts'
 import { openTurn, type TurnBriefing } from '../turn/open-turn.ts'
 import { newConversation } from '../turn/say.ts'
+import { subagentOf } from './fold.ts'
 import { treeBelow } from './release.ts'
 import { addDelegation } from './spawn.ts'
 
@@ -131,7 +132,7 @@ function freshHome(draft: Draft, link: Link, id: Id): Conversation {
 
 /** Makes the task of the failed child wait for the next one. */
 function waitFor(draft: Draft, task: Node, link: Link): void {
-  const child = { child_conversation_id: link.childConversationId, child_graph_id: link.childConversationId }
+  const child = subagentOf(link.childConversationId)
   draft.changeNode(task, {
     wait: task.wait === null ? null : { ...task.wait, refs: [link.id] },
     metadata: { ...task.metadata, subagent: child },

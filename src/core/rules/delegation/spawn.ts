@@ -25,7 +25,7 @@ import { endNode } from '../turn/end-node.ts'
 import { openTurn, type TurnBriefing } from '../turn/open-turn.ts'
 import { newConversation } from '../turn/say.ts'
 import { deliver, keepInBackground } from './background.ts'
-import { foldInto } from './fold.ts'
+import { foldInto, subagentOf } from './fold.ts'
 import { mayRun, takePlace, treeBelow } from './release.ts'
 import {
   beginSession,
@@ -102,8 +102,8 @@ interface SpawnRefusal {
  * Starts the child and parks its host in one commit: conversation, turn, seed nodes, link, waiting task. The child's ids derive
  * from the task, so a repeated spawn finds the child it made before (exactly one, whatever crashed).
  */
-export function planSpawn(draft: Draft, request: SpawnRequest): SpawnOutcome {
-  const task = heldNode(draft, request.claim)
+export function planSpawn(draft: Draft, request: SpawnRequest, claim = request.claim): SpawnOutcome {
+  const task = heldNode(draft, claim)
   if (task === undefined) return { lost: true }
   const { ids } = request
   const known = draft.findLink(ids.turn)
@@ -314,12 +314,7 @@ function childConversation(draft: Draft, { task, host, request, ids }: NewChild)
       title: request.background?.title ?? null,
       metadata: withForward(
         request.background?.metadata ?? {
-          subagent: {
-            name: request.agent.name,
-            parent_conversation_id: parent.id,
-            parent_graph_id: parent.id,
-            spawned_from_node_id: task.id,
-          },
+          subagent: originOf(request.agent.name, parent.id, task.id),
         },
         request.forward ?? null,
       ),
@@ -378,10 +373,15 @@ interface StartedChild {
   readonly request: SpawnRequest
 }
 
+/** What the conversation of a child says of its origin. Stores leave it out of their texts. */
+export function originOf(name: string, hostId: Id | null, taskId: Id): { readonly [key: string]: Json } {
+  return { name, parent_conversation_id: hostId, parent_graph_id: hostId, spawned_from_node_id: taskId }
+}
+
 /** Decides what the delegating task does now: park, wait, end or continue. */
 function leaveTask(draft: Draft, task: Node, { link, request }: StartedChild): void {
   if (link.mode === 'parked') return park(draft, task, { link, request })
-  const child = { child_conversation_id: link.childConversationId, child_graph_id: link.childConversationId }
+  const child = subagentOf(link.childConversationId)
   const { result = null, wait = null } = request.background ?? {}
   const { metadata } = draft.node(task.id)
   const named = draft.changeNode(task, { metadata: { ...metadata, subagent: child } })
@@ -396,7 +396,7 @@ function park(draft: Draft, task: Node, { link, request }: StartedChild): void {
   const { promoteAfterMs } = request
   const until = promoteAfterMs === null ? null : draft.now + promoteAfterMs
   if (until !== null) draft.noteDue(until)
-  const child = { child_conversation_id: link.childConversationId, child_graph_id: link.childConversationId }
+  const child = subagentOf(link.childConversationId)
   draft.changeNode(task, {
     state: 'waiting',
     engineId: null,

@@ -12,6 +12,7 @@ import type { Json } from '../../base/json.ts'
 import { addUsage, type Content, NO_USAGE, type ToolCall, totalTokens, type Usage } from '../../graph/content.ts'
 import type { Draft } from '../../graph/draft.ts'
 import type { EventBody } from '../../graph/event.ts'
+import { isSideCall } from '../../graph/kinds.ts'
 import { amountOf, changedAccount, mayCall, toolCallsLeft } from '../../graph/limits.ts'
 import type { EagerTask } from '../../graph/outcome.ts'
 import { keptOptions } from '../../graph/rows.made.ts'
@@ -224,20 +225,16 @@ function countIn(draft: Draft, turn: Turn, { node, answer }: { node: Node; answe
   const { account } = turn
   const own = draft.ownTurn(turn)
   own.account = changedAccount(account, {
-    modelCalls: account.modelCalls + (isBeside(node) ? 0 : 1),
+    modelCalls: account.modelCalls + (countsAsTurn(node) ? 1 : 0),
     toolCalls: account.toolCalls + answer.calls.length,
     usage: addUsage(account.usage, answer.usage),
   })
   return own
 }
 
-/**
- * True for a call to wrap up, to brief or to sum up, which is no turn of the run. A call that became a wrap-up for want of
- * money is one.
- */
-function isBeside({ purpose, metadata }: Node): boolean {
-  if (purpose === 'wrap_up') return metadata['limitReason'] === undefined
-  return purpose === 'brief' || purpose === 'summarize'
+/** A call to wrap up, to brief or to sum up is no turn of the run. One that became a wrap-up for want of money is. */
+function countsAsTurn(node: Node): boolean {
+  return node.purpose === 'wrap_up' ? node.metadata['limitReason'] !== undefined : !isSideCall(node)
 }
 
 /** Sets optional fields only where needed: most outputs then have one form (base/keep-shape). */

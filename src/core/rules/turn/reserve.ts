@@ -1,4 +1,5 @@
 import type { Draft } from '../../graph/draft.ts'
+import { isSideCall } from '../../graph/kinds.ts'
 import type { Money, Spending } from '../../graph/limits.ts'
 import { runsUpward } from '../../graph/reader.ts'
 import type { Id, Node, Turn } from '../../graph/rows.ts'
@@ -39,7 +40,8 @@ export function planReserve(draft: Draft, claim: Claim, cost: CallCost): Reserva
     return { verdict: 'ok', answerTokens }
   }
   draft.event(draft.turn(node.turnId), node.id, { type: 'budget', limit: over.limit, message: over.message })
-  if (isLast || isAside(node) || overLimit(draft, node.turnId, last) !== undefined) {
+  // A call to brief or to sum up has nothing to wrap up.
+  if (isLast || isSideCall(node) || overLimit(draft, node.turnId, last) !== undefined) {
     endNode(draft, node, { state: 'errored', failure: { code: 'over_budget', message: over.message } })
     return { verdict: 'over' }
   }
@@ -53,11 +55,6 @@ export function planReserve(draft: Draft, claim: Claim, cost: CallCost): Reserva
     metadata,
   })
   return { verdict: 'wrap_up', node: wrapUp, answerTokens }
-}
-
-/** A call to brief or to sum up has nothing to wrap up. */
-function isAside({ purpose }: Node): boolean {
-  return purpose === 'brief' || purpose === 'summarize'
 }
 
 function costWith({ question, usdPerToken }: CallCost, answerTokens: number): Money {

@@ -3,6 +3,8 @@ import { NO_USAGE, type Usage } from '../../graph/content.ts'
 import type { Account, TurnLimits } from '../../graph/limits.ts'
 import type { OutcomeRecord } from '../../graph/outcome.ts'
 import type { Conversation, Id, Link, Node, NodeOutput, Turn } from '../../graph/rows.ts'
+import { subagentOf, summaryOf } from '../../rules/delegation/fold.ts'
+import { originOf } from '../../rules/delegation/spawn.ts'
 
 /** Undefined, which JSON leaves out, for the usual value. */
 export function unless<T>(value: T, usual: T): T | undefined {
@@ -178,8 +180,9 @@ export function toOutcome(packed: PackedOutcome, place: OutcomePlace): OutcomeRe
 /** The child of a delegating task. Its metadata and its output both name it, so the codec writes one `child`. */
 export function childOf({ output, metadata }: Node): Id | undefined {
   const id = output.subagent?.child_conversation_id
-  if (Array.isArray(output.metadata?.['outcome'])) return undefined
-  return id !== undefined && names(output.subagent, id) && names(metadata['subagent'], id) ? id : undefined
+  if (id === undefined || Array.isArray(output.metadata?.['outcome'])) return undefined
+  const usual = subagentOf(id)
+  return saysJust(output.subagent, usual) && saysJust(metadata['subagent'], usual) ? id : undefined
 }
 
 /** The metadata of a node, without what `child` says already. */
@@ -232,34 +235,22 @@ export function packMetadata(row: Conversation): Conversation['metadata'] | unde
 
 /** Whether a conversation says of itself only what its other fields say too. */
 function isUsualMetadata(row: Conversation): boolean {
-  const { metadata, agent, parentConversationId, parentTaskId } = row
-  if (parentTaskId === null) return isEmpty(metadata)
-  const origin = fieldsOf(metadata['subagent'])
-  return (
-    Object.keys(metadata).length === 1 &&
-    Object.keys(origin).length === 4 &&
-    origin['name'] === agent.name &&
-    origin['parent_conversation_id'] === parentConversationId &&
-    origin['parent_graph_id'] === parentConversationId &&
-    origin['spawned_from_node_id'] === parentTaskId
-  )
+  const { subagent, ...others } = row.metadata
+  if (!isEmpty(others)) return false
+  const usual = usualMetadata(row)['subagent']
+  return usual === undefined ? subagent === undefined : saysJust(subagent, usual)
 }
 
 export function usualMetadata({ agent, parentConversationId, parentTaskId }: Conversation): Conversation['metadata'] {
   if (parentTaskId === null) return {}
-  const name = agent.name
-  const parent = { parent_conversation_id: parentConversationId, parent_graph_id: parentConversationId }
-  return { subagent: { name, ...parent, spawned_from_node_id: parentTaskId } }
+  return { subagent: originOf(agent.name, parentConversationId, parentTaskId) }
 }
 
-function names(value: unknown, id: Id): boolean {
-  const fields = fieldsOf(value)
-  const isSame = fields['child_conversation_id'] === id && fields['child_graph_id'] === id
-  return isSame && Object.keys(fields).length === 2
-}
-
-function subagentOf(id: Id): NonNullable<NodeOutput['subagent']> {
-  return { child_conversation_id: id, child_graph_id: id }
+/** True where a value has these very fields, in whatever order, and no others. */
+function saysJust(value: unknown, usual: unknown): boolean {
+  const [fields, wanted] = [fieldsOf(value), fieldsOf(usual)]
+  for (const key in wanted) if (fields[key] !== wanted[key]) return false
+  return Object.keys(fields).length === Object.keys(wanted).length
 }
 
 function isEmpty(fields: object): boolean {
@@ -290,36 +281,26 @@ function packEnd(metadata: Metadata, child: Id): Metadata {
 function toWhole(metadata: Metadata, child: Id): Metadata {
   const { outcome } = metadata
   if (!Array.isArray(outcome)) return metadata
-  return { ...metadata, outcome: toEnd(outcome as unknown as EndParts, child) as unknown as Json }
+  return { ...metadata, outcome: toEnd(outcome as unknown as EndParts, child) }
 }
 
+/** The fields of an end that are shortened. */
 interface End {
   readonly status: string
   readonly run_id: string
-  readonly conversation_id: Id
-  readonly error: null
-  readonly usage: ReturnType<typeof toUsage>
+  readonly usage: Usage
   readonly duration_ms: number
   readonly turns: number
-  readonly retryable: boolean
-  readonly advice: null
 }
 
-function toEnd([run_id, usage, duration_ms, turns]: EndParts, child: Id): End {
-  return {
-    status: 'completed',
-    run_id,
-    conversation_id: child,
-    error: null,
-    usage: toUsage(usage || undefined),
-    duration_ms,
-    turns,
-    retryable: false,
-    advice: null,
-  }
+function toEnd([runId, usage, durationMs, modelCalls]: EndParts, child: Id): Json {
+  const counts = { usage: toUsage(usage || undefined), durationMs, modelCalls }
+  return summaryOf({ ...SUCCESS, runId, conversationId: child, ...counts }) as Json
 }
+
+const SUCCESS = { status: 'completed', error: null, retryable: false, advice: null, absent: [] } as const
 
 /** True where all fields and their order are equal: only then would reading give back the very text. */
-function isSame(end: object, usual: object): boolean {
+function isSame(end: object, usual: Json): boolean {
   return JSON.stringify(end) === JSON.stringify(usual)
 }

@@ -6,7 +6,7 @@ import { packTree, unpackTree, verifyTree } from '../codec/tree-text.ts'
 import type { ChainRecord } from '../commit-chain.ts'
 import { liftedBy, tombstoneFor, tombstoneOf } from '../not-found.ts'
 import { openTree } from '../store.ts'
-import { memoryReader } from './scan.ts'
+import { memoryReader, type TableSource } from './scan.ts'
 import { putPiece } from './snapshot.ts'
 import { forgetTree, type StoredTree, type Tables } from './tables.ts'
 
@@ -18,27 +18,25 @@ interface MemoryArchive extends Pick<Archive, 'tombstones' | 'tombstone'> {
 }
 
 /** Lacks `restore` and `remove`: each store does more there than put rows. */
-export function memoryArchive(tables: () => Tables): MemoryArchive {
-  const scanner = memoryReader(tables)
+export function memoryArchive(from: TableSource): MemoryArchive {
+  const scanner = memoryReader(from)
   const read = (rootId: Id): WholeTree | undefined => {
-    const tree = tables().trees.get(rootId)
+    const tree = from.tables.trees.get(rootId)
     if (tree === undefined) return undefined
     return packTree(readTree(scanner, rootId), { body: scanner.body, records: recordsOf(tree) })
   }
   return {
     read,
-    head: (rootId) => tables().trees.get(rootId)?.chain?.at(-1)?.hash,
+    head: (rootId) => from.tables.trees.get(rootId)?.chain?.at(-1)?.hash,
     verify: (rootId) => {
-      const trees = tables()
-        .trees.values()
-        .filter(({ id, chain }) => chain !== null && (rootId ?? id) === id)
+      const trees = from.tables.trees.values().filter(({ id, chain }) => chain !== null && (rootId ?? id) === id)
       return verifyTrees(
         trees.map(({ id }) => id),
         read,
       )
     },
-    tombstones: () => [...tables().tombstones],
-    tombstone: (id) => tombstoneFor(tables().tombstones, (one) => one === id),
+    tombstones: () => [...from.tables.tombstones],
+    tombstone: (id) => tombstoneFor(from.tables.tombstones, (one) => one === id),
   }
 }
 
@@ -80,7 +78,7 @@ export function tombstoneIn(tables: Tables, rootId: Id, removal: Removal): Tombs
 }
 
 function isAltered(tables: Tables, rootId: Id): boolean {
-  return memoryArchive(() => tables).verify(rootId).findings.length > 0
+  return memoryArchive({ tables }).verify(rootId).findings.length > 0
 }
 
 /** Replaces a tree by its tombstone. */
@@ -96,7 +94,7 @@ export function bury(tables: Tables, stone: Tombstone): void {
 function headOf(tables: Tables, tree: StoredTree): string {
   const last = tree.chain?.at(-1)
   if (last !== undefined) return last.hash
-  const scanner = memoryReader(() => tables)
+  const scanner = memoryReader({ tables })
   return packTree(readTree(scanner, tree.id), { body: scanner.body, records: null }).records.at(-1)?.hash ?? ''
 }
 

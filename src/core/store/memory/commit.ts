@@ -1,3 +1,4 @@
+import { added } from '../../base/collections.ts'
 import type { Commit, LiveBlock } from '../../graph/commit.ts'
 import type { EventRow } from '../../graph/event.ts'
 import { isOpen } from '../../graph/kinds.ts'
@@ -5,7 +6,7 @@ import type { Conversation, Edge, Id, Link, Node, Turn } from '../../graph/rows.
 import { foreignRow, knownEdge, requireNoTreeRows, staleRow, takenKey, unknownTree, wrongEdge } from '../store.ts'
 import {
   ConversationEntry,
-  insert,
+  inserted,
   LaneEntry,
   LinkEntry,
   NodeEntry,
@@ -175,7 +176,7 @@ function putConversation(tables: Tables, row: Conversation): void {
   const tree = tables.trees.get(row.rootId) ?? newTree(tables, row.rootId)
   if (row.owner !== null && row.id === row.rootId) own(tables, tree, row.owner)
   const entry = new ConversationEntry(row, tree)
-  tree.conversations.push(entry)
+  tree.conversations = added(tree.conversations, entry)
   tables.conversations.add(row.id, entry)
 }
 
@@ -196,11 +197,11 @@ function putTurn(tables: Tables, row: Turn): void {
   }
   const conversation = tables.conversations.get(row.conversationId) as ConversationEntry
   const entry = new TurnEntry(row, conversation)
-  conversation.turns.push(entry)
+  conversation.turns = added(conversation.turns, entry)
   tables.turns.add(row.id, entry)
   const lane = tables.lanes.get(row.laneId)
   if (lane === undefined) tables.lanes.add(row.laneId, new LaneEntry(row.laneId, entry))
-  else insert(lane.turns, entry)
+  else lane.turns = inserted(lane.turns, entry)
   countQueued(tables, row, null)
   if (row.state !== 'ended') openTurn(tables, entry)
 }
@@ -227,7 +228,7 @@ function putNode(tables: Tables, row: Node): void {
   if (entry === undefined) {
     const turn = tables.turns.get(row.turnId) as TurnEntry
     entry = new NodeEntry(row, turn)
-    insert(turn.nodes, entry)
+    turn.nodes = inserted(turn.nodes, entry)
     tables.nodes.add(row.id, entry)
   } else {
     if (isOpen(entry.row.state)) entry.turn.openNodes--
@@ -246,7 +247,7 @@ function putLink(tables: Tables, row: Link): void {
   }
   const turn = tables.turns.get(row.hostTurnId) as TurnEntry
   const entry = new LinkEntry(row)
-  insert(turn.links, entry)
+  turn.links = inserted(turn.links, entry)
   tables.links.add(row.id, entry)
 }
 

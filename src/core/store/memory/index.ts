@@ -16,37 +16,33 @@ export interface MemoryStoreOptions {
 /** Keeps rows as long as the process lives, and ended trees until `keep` others have ended after them. */
 export function memoryStore(options: MemoryStoreOptions = {}): LocalStore {
   const { keep = 1000 } = readOptions('memoryStore()', options, { keep: orJust(Number.POSITIVE_INFINITY, number(0)) })
-  let current: Tables | undefined = emptyTables()
-  const tables = (): Tables => {
-    if (current === undefined) throw closedError()
-    return current
-  }
-  const registry = async () => (await import('./registry.ts')).memoryRegistry(() => tables().registry)
+  const open = { tables: emptyTables() }
+  const registry = async () => (await import('./registry.ts')).memoryRegistry(() => open.tables.registry)
   return {
     name: 'memory',
     shared: false,
     commit: (commit) => {
-      const open = tables()
-      const tree = applyCommit(open, commit)
+      const { tables } = open
+      const tree = applyCommit(tables, commit)
       if (tree === undefined) return
-      putBeside(open, tree, commit)
-      updateEnded(open, tree, keep)
+      putBeside(tables, tree, commit)
+      updateEnded(tables, tree, keep)
     },
     archive: {
-      read: async (rootId) => (await archives()).memoryArchive(tables).read(rootId),
-      verify: async (rootId) => (await archives()).memoryArchive(tables).verify(rootId),
-      tombstones: () => [...tables().tombstones],
-      tombstone: (id) => tombstoneFor(tables().tombstones, (one) => one === id),
-      forgetOwner: async (owner, keptDay) => (await beside()).forgetOwnerRows(tables(), owner, keptDay),
+      read: async (rootId) => (await archives()).memoryArchive(open).read(rootId),
+      verify: async (rootId) => (await archives()).memoryArchive(open).verify(rootId),
+      tombstones: () => [...open.tables.tombstones],
+      tombstone: (id) => tombstoneFor(open.tables.tombstones, (one) => one === id),
+      forgetOwner: async (owner, keptDay) => (await beside()).forgetOwnerRows(open.tables, owner, keptDay),
       restore: async (whole) => {
         const { restoreUnrecorded } = await archives()
-        const tree = restoreUnrecorded(tables(), whole)
-        if (tree !== undefined) updateEnded(tables(), tree, keep)
+        const tree = restoreUnrecorded(open.tables, whole)
+        if (tree !== undefined) updateEnded(open.tables, tree, keep)
       },
       remove: async (rootId, removal) => {
         const { tombstoneIn, bury } = await archives()
-        const stone = tombstoneIn(tables(), rootId, removal)
-        if (stone !== undefined && removal.dryRun !== true) bury(tables(), stone)
+        const stone = tombstoneIn(open.tables, rootId, removal)
+        if (stone !== undefined && removal.dryRun !== true) bury(open.tables, stone)
         return stone
       },
     },
@@ -56,18 +52,19 @@ export function memoryStore(options: MemoryStoreOptions = {}): LocalStore {
       put: async (row) => (await registry()).put(row),
       drop: async (kind, id) => (await registry()).drop(kind, id),
     },
-    changes: async (after, limit) => (await beside()).readChanges(tables().feed, after, limit),
-    usage: async (query) => (await beside()).readSpent(tables(), query),
-    ...memoryReader(tables, () => tables().writes),
+    changes: async (after, limit) => (await beside()).readChanges(open.tables.feed, after, limit),
+    usage: async (query) => (await beside()).readSpent(open.tables, query),
+    ...memoryReader(open, () => open.tables.writes),
     watch: () => {
-      tables()
+      // A closed store says so.
+      open.tables.writes
       return () => undefined
     },
     reopen: () => {
-      current = reloadTables(tables())
+      open.tables = reloadTables(open.tables)
     },
     close: async () => {
-      current = undefined
+      open.tables = CLOSED
     },
   }
 }
@@ -87,9 +84,12 @@ function updateEnded(tables: Tables, tree: StoredTree, keep: number): void {
   if (tables.ended.size > keep) forgetOldest(tables, keep)
 }
 
-function closedError(): StoreError {
-  return new StoreError('store_closed', 'The memory store was closed; its rows are gone. Open a new one.')
-}
+/** The tables of a closed store: whoever reads them hears so. */
+const CLOSED: Tables = new Proxy(emptyTables(), {
+  get: () => {
+    throw new StoreError('store_closed', 'The memory store was closed; its rows are gone. Open a new one.')
+  },
+})
 
 function forgetOldest(tables: Tables, keep: number): void {
   while (tables.ended.size > keep && tables.ended.first !== null) forgetTree(tables, tables.ended.first)

@@ -13,63 +13,56 @@ import type { Conversation, Edge, Id, Link, Node, Turn } from '../../graph/rows.
 import { inTurn } from '../in-turn.ts'
 import { countUpTo, type NodeEntry, type StoredTree, type Tables, type TurnEntry } from './tables.ts'
 
+/** Where the tables are. They may be replaced by others. */
+export interface TableSource {
+  readonly tables: Tables
+}
+
 /** Reads and scans over rows in memory. `writes` counts writes where nobody else can write. */
-export function memoryReader(tables: () => Tables, writes?: () => number): LocalReader {
+export function memoryReader(from: TableSource, writes?: () => number): LocalReader {
   const reader: LocalReader = {
     tree: () => reader,
-    rootOf: (id) => rootOf(tables(), id),
-    ownerOf: (id) => ownerOf(tables(), id),
-    conversation: (id) => tables().conversations.get(id)?.row,
-    turn: (id) => tables().turns.get(id)?.row,
-    node: (id) => tables().nodes.get(id)?.row,
-    link: (id) => tables().links.get(id)?.row,
-    body: (hash) => tables().bodies.get(hash)?.text,
-    edgesFrom: (nodeId) => tables().nodes.get(nodeId)?.edgesOut ?? NO_EDGES,
-    edgesTo: (nodeId) => tables().nodes.get(nodeId)?.edgesIn ?? NO_EDGES,
-    nodesOf: (turnId) =>
-      tables()
-        .turns.get(turnId)
-        ?.nodes.map(rowOf<Node>) ?? [],
-    openNodes: (turnId) => openNodes(tables().turns.get(turnId)),
-    openCount: (turnId) => tables().turns.get(turnId)?.openNodes ?? 0,
+    rootOf: (id) => rootOf(from.tables, id),
+    ownerOf: (id) => ownerOf(from.tables, id),
+    conversation: (id) => from.tables.conversations.get(id)?.row,
+    turn: (id) => from.tables.turns.get(id)?.row,
+    node: (id) => from.tables.nodes.get(id)?.row,
+    link: (id) => from.tables.links.get(id)?.row,
+    body: (hash) => from.tables.bodies.get(hash)?.text,
+    edgesFrom: (nodeId) => from.tables.nodes.get(nodeId)?.edgesOut ?? NO_EDGES,
+    edgesTo: (nodeId) => from.tables.nodes.get(nodeId)?.edgesIn ?? NO_EDGES,
+    nodesOf: (turnId) => from.tables.turns.get(turnId)?.nodes.map(rowOf<Node>) ?? [],
+    openNodes: (turnId) => openNodes(from.tables.turns.get(turnId)),
+    openCount: (turnId) => from.tables.turns.get(turnId)?.openNodes ?? 0,
     nodeByKey: (turnId, kind, key) =>
-      tables()
-        .turns.get(turnId)
-        ?.nodes.find(({ row }) => row.idempotencyKey === key && row.kind === kind)?.row,
-    linksOf: (hostTurnId) =>
-      tables()
-        .turns.get(hostTurnId)
-        ?.links.map(rowOf<Link>) ?? [],
-    linkAt: (hostTurnId, ordinal) => linkAt(tables().turns.get(hostTurnId), ordinal),
-    openLinks: (hostTurnId) => openLinks(tables().turns.get(hostTurnId)),
-    turnsOf: (laneId, range) => turnsOf(tables(), laneId, range),
-    queuedTurn: (laneId) => queuedTurn(tables(), laneId),
-    runnable: (query) => runnable(tables(), query),
-    overdue: (now, limit) => overdue(tables(), now, limit),
-    unstopped: (before, limit) => unstopped(tables(), before, limit),
-    claimedBy: (engineId, limit) => claimedBy(tables(), engineId, limit),
-    awaiting: (query) => awaiting(tables(), query, isAsked),
-    timed: (query) => awaiting(tables(), query, isTimed),
-    claimants: () => claimants(tables()),
-    engines: () => [...tables().engines.values()],
-    engine: (id) => tables().engines.get(id),
-    nextDue: (now) => nextDue(tables(), now),
+      from.tables.turns.get(turnId)?.nodes.find(({ row }) => row.idempotencyKey === key && row.kind === kind)?.row,
+    linksOf: (hostTurnId) => from.tables.turns.get(hostTurnId)?.links.map(rowOf<Link>) ?? [],
+    linkAt: (hostTurnId, ordinal) => linkAt(from.tables.turns.get(hostTurnId), ordinal),
+    openLinks: (hostTurnId) => openLinks(from.tables.turns.get(hostTurnId)),
+    turnsOf: (laneId, range) => turnsOf(from.tables, laneId, range),
+    queuedTurn: (laneId) => queuedTurn(from.tables, laneId),
+    runnable: (query) => runnable(from.tables, query),
+    overdue: (now, limit) => overdue(from.tables, now, limit),
+    unstopped: (before, limit) => unstopped(from.tables, before, limit),
+    claimedBy: (engineId, limit) => claimedBy(from.tables, engineId, limit),
+    awaiting: (query) => awaiting(from.tables, query, isAsked),
+    timed: (query) => awaiting(from.tables, query, isTimed),
+    claimants: () => claimants(from.tables),
+    engines: () => [...from.tables.engines.values()],
+    engine: (id) => from.tables.engines.get(id),
+    nextDue: (now) => nextDue(from.tables, now),
     // They are in memory already: a page holds none of them twice.
     events: (rootId, after, limit) => {
       const first = Math.max(0, Math.floor(after))
-      return (
-        tables()
-          .trees.get(rootId)
-          ?.events.slice(first, first + Math.max(0, limit)) ?? []
-      )
+      return from.tables.trees.get(rootId)?.events.slice(first, first + Math.max(0, limit)) ?? []
     },
-    lastSeq: (rootId) => tables().trees.get(rootId)?.seq ?? 0,
-    blocks: (rootId, after) => blocks(tables(), rootId, after),
-    roots: (query) => roots(tables(), query),
-    conversations: (query) => conversations(tables(), query),
-    findIds: (ending, limit) => take(idsEndingSo(tables(), ending), limit),
-    openTurns: (limit, rootId) => take(openTurns(tables(), rootId), limit),
-    openRoots: ({ limit, owner }) => take(openRoots(tables(), owner), limit),
+    lastSeq: (rootId) => from.tables.trees.get(rootId)?.seq ?? 0,
+    blocks: (rootId, after) => blocks(from.tables, rootId, after),
+    roots: (query) => roots(from.tables, query),
+    conversations: (query) => conversations(from.tables, query),
+    findIds: (ending, limit) => take(idsEndingSo(from.tables, ending), limit),
+    openTurns: (limit, rootId) => take(openTurns(from.tables, rootId), limit),
+    openRoots: ({ limit, owner }) => take(openRoots(from.tables, owner), limit),
   }
   return writes === undefined ? reader : Object.assign(reader, { writes })
 }

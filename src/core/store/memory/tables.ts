@@ -1,4 +1,4 @@
-import { Chain, type ChainItem, IdMap } from '../../base/collections.ts'
+import { added, Chain, type ChainItem, IdMap, NONE } from '../../base/collections.ts'
 import type { EngineRow, Spent, StoredBlock } from '../../graph/commit.ts'
 import type { EventRow } from '../../graph/event.ts'
 import type { Conversation, Edge, Id, Link, Node, Turn } from '../../graph/rows.ts'
@@ -22,7 +22,7 @@ export class StoredTree implements ChainItem {
   owner: string | null = null
   seq = 0
   openTurns = 0
-  readonly conversations: ConversationEntry[] = []
+  conversations: readonly ConversationEntry[] = NONE
   readonly events: EventRow[] = []
   /** Hashes of the bodies it holds. */
   bodies: Set<string> | null = null
@@ -41,7 +41,7 @@ export class ConversationEntry {
   readonly id: Id
   row: Conversation
   readonly tree: StoredTree
-  readonly turns: TurnEntry[] = []
+  turns: readonly TurnEntry[] = NONE
 
   constructor(row: Conversation, tree: StoredTree) {
     this.id = row.id
@@ -58,10 +58,10 @@ export class TurnEntry implements ChainItem {
   row: Turn
   readonly conversation: ConversationEntry
   /** By ordinal. */
-  readonly nodes: NodeEntry[] = []
+  nodes: readonly NodeEntry[] = NONE
   /** How many of them have not ended. */
   openNodes = 0
-  readonly links: LinkEntry[] = []
+  links: readonly LinkEntry[] = NONE
 
   constructor(row: Turn, conversation: ConversationEntry) {
     this.id = row.id
@@ -101,7 +101,7 @@ export class LinkEntry {
 export class LaneEntry {
   readonly id: Id
   /** Made with its first turn: most lanes have no other, and a list that grows from nothing takes room for many. */
-  readonly turns: TurnEntry[]
+  turns: readonly TurnEntry[]
   /** How many of them are queued. */
   queued = 0
 
@@ -217,11 +217,12 @@ interface Ordered {
   readonly row: { readonly ordinal: number }
 }
 
-/** Inserts by ordinal. Rows come in order, except in hand-made commits. */
-export function insert<Entry extends Ordered>(entries: Entry[], entry: Entry): void {
+/** The list with one more entry, by ordinal. Rows come in order, except in hand-made commits. */
+export function inserted<Entry extends Ordered>(entries: readonly Entry[], entry: Entry): readonly Entry[] {
   const last = entries.length === 0 ? undefined : entries[entries.length - 1]
-  if (last === undefined || last.row.ordinal <= entry.row.ordinal) entries.push(entry)
-  else entries.splice(countUpTo(entries, entry.row.ordinal), 0, entry)
+  if (last === undefined || last.row.ordinal <= entry.row.ordinal) return added(entries, entry)
+  ;(entries as Entry[]).splice(countUpTo(entries, entry.row.ordinal), 0, entry)
+  return entries
 }
 
 /** Counts the entries with an ordinal of at most `last`. */

@@ -6,14 +6,14 @@
 //   - It is pure, and costs the same however large the tree is. Parts that did not change are the same objects.
 //   - After the last event of each commit, `treeOf` gives what `runtime.tree` gives.
 //   - A stored event that comes a second time changes nothing.
-//   - What usually follows from an event (see `Told`) is assumed, unless the event says otherwise.
+//   - What usually follows from an event (see `usualAfter`) is assumed, unless the event says otherwise.
 
 import type { DurableEvent, LiveEvent, RunEvent } from '../../../core/graph/event.ts'
-import type { ToldLane, ToldNode } from '../../../core/graph/kinds.ts'
 import type { Id } from '../../../core/graph/rows.ts'
+import { nextId, type ToldLane, type ToldNode, usualAfter } from '../../../core/graph/told.ts'
 import type { ConversationState, RunState, TreeAsked, TreeNode, TreeState, TreeWord } from './tree-state.ts'
 import { inOrder, type List } from './trie.ts'
-import { NONE_USED, nextId, sumOf, wordsOf } from './values.ts'
+import { NONE_USED, sumOf, wordsOf } from './values.ts'
 
 /** The state of a tree after one more event. Give it the events in order, from the first; live ones may be left out. */
 export function reduceTree(state: TreeState, event: RunEvent): TreeState {
@@ -43,10 +43,30 @@ class Change {
     const reducer = REDUCERS[event.type] as ((change: Change, event: DurableEvent, run: RunState) => void) | undefined
     reducer?.(this, event, run)
     const { told } = event
+    if (told?.unusual !== true) this.assume(event, run)
     if (told === undefined) return
     for (const node of told.nodes ?? []) this.tell(event, node)
     if (told.cancelRequested === true) this.changeRun(event.runId, { cancelRequested: true })
     for (const lane of told.lanes ?? []) this.tellLane(event, lane)
+  }
+
+  /** Does what usually follows from an event. `run` is its run before the event. */
+  private assume(event: DurableEvent, run: RunState): void {
+    switch (usualAfter(event, run.callsLeft)) {
+      case 'next-runs':
+        if (run.state === 'running') this.openNext(event, RUNNING)
+        break
+      case 'next-waits': {
+        const calls = this.state.runs.get(run.id)?.calls ?? null
+        this.openNext(event, { state: 'waiting', waits: { on: 'nodes', refs: inOrder(calls), until: null } })
+        break
+      }
+      case 'call-waits':
+        this.waitForChild(event)
+        break
+      case 'last-runs':
+        this.freeLast(event)
+    }
   }
 
   private addConversation({ conversationId, path }: Pick<DurableEvent, 'conversationId' | 'path'>): void {
@@ -119,9 +139,14 @@ class Change {
     const task = this.node(event.nodeId ?? '')
     if (task === undefined) return
     const childIds = task.childIds.includes(id) ? task.childIds : [...task.childIds, id]
-    const isWaiting = isOpen(task) && isUsual(event)
-    const waits = { on: 'children', refs: [id], until: null } as const
-    this.putNode({ ...task, childIds, ...(isWaiting ? { state: 'waiting', waits } : {}) })
+    this.putNode({ ...task, childIds })
+  }
+
+  /** The call waits for the child that it started last. */
+  private waitForChild({ nodeId }: DurableEvent): void {
+    const task = this.node(nodeId ?? '')
+    if (task === undefined || !isOpen(task)) return
+    this.putNode({ ...task, state: 'waiting', waits: { on: 'children', refs: task.childIds.slice(-1), until: null } })
   }
 
   /** Changes a node that is known. */
@@ -142,13 +167,13 @@ class Change {
   }
 
   /** The message of the agent that comes after a node. */
-  openNext(event: DurableEvent, doing: Pick<TreeNode, 'state' | 'waits'>): void {
+  private openNext(event: DurableEvent, doing: Pick<TreeNode, 'state' | 'waits'>): void {
     if (event.nodeId === null) return
     this.putNode({ ...newNode(event, nextId(event.nodeId)), what: 'agent_message', ...doing })
   }
 
   /** Runs the only open node of a run, where it waited for the others. */
-  freeLast({ runId, at: moment }: Pick<DurableEvent, 'runId' | 'at'>): void {
+  private freeLast({ runId, at: moment }: Pick<DurableEvent, 'runId' | 'at'>): void {
     const run = this.state.runs.get(runId)
     if (run?.openCount !== 1) return
     for (let at = run.open; at !== null; at = at.rest) {
@@ -271,27 +296,23 @@ const REDUCERS: Reducers = {
     change.patchNode(nodeId, (node) => ({ model, usage: sumOf(node.usage ?? NONE_USED, usage) }))
   },
   'delegation-start': (change, event) => change.addChild(event),
-  message: (change, event, run) => {
-    const { role, content, calls, state, reasoning = '', at } = event
-    const isExpected = isUsual(event)
-    if (role === 'agent') change.changeRun(event.runId, { calls: null, callsLeft: isExpected ? calls.length : 0 })
+  message: (change, event) => {
+    const { role, content, calls, state, reasoning = '', at, told } = event
+    const callsLeft = told?.unusual === true ? 0 : calls.length
+    if (role === 'agent') change.changeRun(event.runId, { calls: null, callsLeft })
     const what = `${role}_message`
     const end = { state: endOf(state), waits: null, endedAt: at }
     change.changeNode(event, { what, role, content, calls, reasoning, text: wordsOf(content), writes: [], ...end })
-    if (role === 'user' && run.state === 'running' && isExpected) change.openNext(event, RUNNING)
   },
   'tool-call': (change, event, { calls, callsLeft }) => {
     if (event.nodeId === null) return
     const all = { item: event.nodeId, rest: calls }
     change.changeRun(event.runId, { calls: all, callsLeft: Math.max(0, callsLeft - 1) })
     change.changeNode(event, { what: event.call.name, call: event.call, state: 'running' })
-    if (callsLeft !== 1) return
-    change.openNext(event, { state: 'waiting', waits: { on: 'nodes', refs: inOrder(all), until: null } })
   },
   'tool-result': (change, event) => {
     const { content, isError, state, at, tool: what } = event
     change.changeNode(event, { what, content, isError, state: endOf(state), waits: null, endedAt: at, progress: null })
-    change.freeLast(event)
   },
   'node-state': (change, event) => {
     const node = change.node(event.nodeId ?? '')
@@ -337,11 +358,6 @@ const REDUCERS: Reducers = {
 }
 
 const RUNNING = { state: 'running', waits: null } as const
-
-/** True where that follows from an event which usually does. */
-function isUsual({ told }: DurableEvent): boolean {
-  return told?.unusual !== true
-}
 
 const SILENT = { text: '', reasoning: '', writes: [] } as const
 const OPEN: ReadonlySet<string> = new Set(['pending', 'awaiting_approval', 'running', 'waiting'])

@@ -20,9 +20,3 @@ export function wordsOf(content: Content): string {
   if (typeof content === 'string') return content
   return content.flatMap((block) => (block.type === 'text' ? [block.text] : [])).join('\n')
 }
-
-/** The id after this one in the list that both come from. */
-export function nextId(id: string): string {
-  const word = (Number.parseInt(id.slice(-8), 16) + 0x9e3779b1) >>> 0
-  return id.slice(0, -8) + word.toString(16).padStart(8, '0')
-}

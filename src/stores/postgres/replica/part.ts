@@ -96,7 +96,12 @@ export interface PartSource {
 
 /** Reads what is here, and throws `MissingRows` for what may be elsewhere. */
 export function partReader({ tables, part, find, writes, lastSeq }: PartSource): TreeReader {
-  const all = memoryReader(tables)
+  const here = {
+    get tables() {
+      return tables()
+    },
+  }
+  const all = memoryReader(here)
   /** Undefined where there is no such row. */
   const missing = (id: Id): undefined => {
     const here = part()
