@@ -13,13 +13,14 @@ const LOCK_MS = 1_000
  * dropEngines, dropBlocks, agent, owner, state and ordinal (of the root), types (of the change), spent. `p_short` is what is kept of `p_events`, which the hash is of.
  *
  * A commit reads the rows that it names, one by one, however many its tree has. The planner would join them with all rows of the tree:
- * it takes a tree for small, and a young table for empty. The keys of rows are of their tree, so ids of conversations and turns that
+ * it takes a tree for small, and a young table for empty. A plan that knows no tree finds a row by its whole key, and in a table that is
+ * cut looks into one part. The keys of rows are of their tree, so ids of conversations and turns that
  * another tree has are refused here; those of nodes and links are derived from them. `trees.active`, the time of the last activity, is right where no turn of the root's lane is open; commits
  * of open ones leave it, because a column with an index makes each update write to all indexes.
  */
 export const COMMIT = `
 CREATE OR REPLACE FUNCTION @.commit_1(p jsonb, p_added json, p_changed json, p_events text, p_short text, p_marks text, p_bodies bytea) RETURNS bigint[] LANGUAGE plpgsql
-  SET enable_seqscan = off AS $legate$
+  SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $legate$
 DECLARE
   v_root bytea := (p ->> 'root')::bytea;
   v_tree bigint;
@@ -95,7 +96,7 @@ BEGIN
       FOR v_row IN SELECT * FROM json_to_recordset(p_changed) AS u(i bytea, l "char", v int, q text, d float8, m float8, w text, s "char", p int, k text, x text) LOOP
         UPDATE @.rows AS r SET version = v_row.v, n = v_n, seq = v_seq, queue = v_row.q, due = v_row.d, mark = v_row.m, wait = v_row.w,
           state = v_row.s, epoch = v_row.p, kind = v_row.k, data = v_row.x
-          WHERE r.id = v_row.i AND r.letter = v_row.l AND r.t + 0 = v_tree AND r.version = v_row.v - 1;
+          WHERE r.id = v_row.i AND r.letter = v_row.l AND r.t = v_tree AND r.version = v_row.v - 1;
         IF FOUND THEN v_count := v_count + 1; END IF;
       END LOOP;
       IF v_count <> json_array_length(p_changed) THEN RAISE EXCEPTION 'stale' USING ERRCODE = 'LG001'; END IF;
