@@ -133,7 +133,7 @@ function promotedBy(trace) {
 /** From the third collection on: the first ones also discard what only the start needed. */
 function discardedBy(trace) {
   const parts = trace.split('@@collected').slice(3)
-  return parts.reduce((sum, part) => sum + (part.match(/reason: weak objects/g)?.length ?? 0), 0)
+  return parts.reduce((sum, part) => sum + (part.match(/reason: (?:embedded )?weak objects/g)?.length ?? 0), 0)
 }
 
 function onSqlite() {
