@@ -1,4 +1,5 @@
-// The contract of models again, on the newest Node and with the newest line of providers: they need Node 22, we run on 20.
+// What depends on Node, again on the newest one: the contract of models with the newest line of providers, which need Node 22 while
+// we run on 20; and what a delegation may cost there (bench/speed), on the SQLite that Node itself has.
 // Node and the providers come from the npm registry into a folder of their own; without it the step is skipped.
 
 import { spawnSync } from 'node:child_process'
@@ -24,7 +25,9 @@ try {
 function run() {
   const problem = install()
   if (problem !== undefined) {
-    console.log(`SKIPPED: the contract tests on Node 24 with providers of the v4 line. ${problem}`)
+    console.log(
+      `SKIPPED: the contract tests on Node 24 with providers of the v4 line, and what a delegation may cost there. ${problem}`,
+    )
     return 0
   }
   const node = path.join(folder, 'node_modules/.bin/node')
@@ -33,10 +36,10 @@ function run() {
       .map((entry) => entry.join('@'))
       .join(', ')}`,
   )
-  const vitest = path.join(root, 'node_modules/vitest/vitest.mjs')
-  const args = [vitest, 'run', '--project', 'suite', 'test/model/contract.test.ts']
   const env = { ...process.env, LEGATE_PROVIDERS: folder }
-  return spawnSync(node, args, { cwd: root, env, stdio: 'inherit' }).status ?? 1
+  const on24 = (...args) => spawnSync(node, args, { cwd: root, env, stdio: 'inherit' }).status ?? 1
+  const vitest = path.join(root, 'node_modules/vitest/vitest.mjs')
+  return on24(vitest, 'run', '--project', 'suite', 'test/model/contract.test.ts') || on24('bench/speed/check.mjs')
 }
 
 /** What went wrong, or undefined. */

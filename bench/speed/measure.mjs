@@ -133,15 +133,16 @@ function sum(list, amount) {
   return list.reduce((total, one) => total + amount(one), 0)
 }
 
-/** Counts what the driver is asked, whoever asks. */
+/** Counts what the driver of this Node is asked, whoever asks. */
 function countStatements() {
   const counts = { transactions: 0, statements: 0 }
-  const Database = createRequire(import.meta.url)('libsql')
-  const { prepare, exec } = Database.prototype
   const note = (sql) => {
     counts.statements++
     if (/^\s*begin/i.test(sql)) counts.transactions++
   }
+  const inside = process.getBuiltinModule('node:sqlite')
+  const Database = inside?.DatabaseSync ?? createRequire(import.meta.url)('libsql')
+  const { prepare, exec } = Database.prototype
   Database.prototype.exec = function (sql) {
     note(sql)
     return exec.call(this, sql)

@@ -16,7 +16,7 @@ const STEP_S = isFull ? 20 : 1
 
 /** The words of a process that a later version has locked out. */
 const LOCKED_OUT =
-  /The schema \S+ is of version 4, for software that knows version 4 or later; this process knows 2\. It has written nothing more: update legate here\./
+  /The schema \S+ is of version 5, for software that knows version 5 or later; this process knows 3\. It has written nothing more: update legate here\./
 
 describe.skipIf(noPostgres !== undefined)('a rollout', async () => {
   const server = noPostgres === undefined ? await usePostgres() : (undefined as unknown as PostgresServer)
@@ -32,7 +32,7 @@ describe.skipIf(noPostgres !== undefined)('a rollout', async () => {
 
     // It changes tables that the old one writes to, and the old one goes on.
     const young = crew.startLater(next)
-    await until(async () => (await one(server, `SELECT version FROM ${schema}.legate`)) === 3)
+    await until(async () => (await one(server, `SELECT version FROM ${schema}.legate`)) === 4)
     const before = await commitsBy(server, schema, 1)
     // A process of the old version that starts now finds a schema that it does not know, and can use.
     const late = crew.start()
@@ -65,7 +65,7 @@ describe.skipIf(noPostgres !== undefined)('a rollout', async () => {
       await gate.end()
 
       expect((await crew.check([young, old])).wrong).toEqual([])
-      expect(await one(server, `SELECT version FROM ${schema}.legate`)).toBe(3)
+      expect(await one(server, `SELECT version FROM ${schema}.legate`)).toBe(4)
       await crew.crash.drop()
     },
   )
@@ -125,7 +125,7 @@ function closing(): LaterVersion {
   const { name, takes } = commitFunction()
   const types = takes.split(',').map((one) => one.trim().split(' ')[1])
   const step = `ALTER FUNCTION @.${name}(${types.join(', ')}) RENAME TO commit_of_3`
-  return { steps: ['SELECT 1', step], least: 4, commits: 'commit_of_3' }
+  return { steps: ['SELECT 1', step], least: 5, commits: 'commit_of_3' }
 }
 
 function schemaOf(database: string): string {

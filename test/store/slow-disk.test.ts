@@ -19,14 +19,25 @@ function slowDisk(folder: string): Record<string, string> | null {
   return status === 0 ? { LD_PRELOAD: library, FLUSH_MS: String(FLUSH_MS) } : null
 }
 
-/** Commits in two rounds, and says for how long the event loop stood still at most, and what was refused. */
+/** The flushes of a program so far: however busy the machine is, they are what it waits for. */
+function counting(path: string): string {
+  return `
+    import { statSync } from 'node:fs'
+    process.env.FLUSHES = ${JSON.stringify(path)} + '-flushes-' + process.pid
+    const flushes = () => statSync(process.env.FLUSHES, { throwIfNoEntry: false })?.size ?? 0
+  `
+}
+
+/** Commits in two rounds, and says how many flushes the event loop waited for at once, and what was refused. */
 function writer(path: string, name: string): string {
   return `
+    ${counting(path)}
     const store = sqliteStore({ path: ${JSON.stringify(path)}, durability: 'power' })
-    let [last, longest] = [performance.now(), 0]
+    await tryCommit(store, treeCommit('${name}'))
+    let [last, most] = [flushes(), 0]
     const look = () => {
-      const now = performance.now()
-      longest = Math.max(longest, now - last)
+      const now = flushes()
+      most = Math.max(most, now - last)
       last = now
     }
     const timer = setInterval(look, 1)
@@ -38,11 +49,11 @@ function writer(path: string, name: string): string {
       look()
     }
     clearInterval(timer)
-    console.log(JSON.stringify({ longest, refused }))
+    console.log(JSON.stringify({ most, refused }))
   `
 }
 
-test('three processes take turns on a slow disk: nobody is refused, and no event loop waits for two flushes in a row', async ({
+test('three processes take turns on a slow disk: nobody is refused, and no event loop waits for two commits in a row', async ({
   skip,
 }) => {
   const folder = tempFolder()
@@ -54,10 +65,12 @@ test('three processes take turns on a slow disk: nobody is refused, and no event
   const writers = ['ann', 'ben', 'cho'].map((name) => programs.start(writer(path, name), env))
   await Promise.all(writers.map(({ ended }) => ended))
 
-  const told = writers.map(({ said }) => JSON.parse(said[0] ?? '{}') as { longest: number; refused: string[] })
+  const told = writers.map(({ said }) => JSON.parse(said[0] ?? '{}') as { most: number; refused: string[] })
   expect(told.map(({ refused }) => refused)).toEqual([[], [], []])
-  expect(Math.max(...told.map(({ longest }) => longest))).toBeLessThan((AT_ONCE - 1) * FLUSH_MS)
-  expect(store.roots({ limit: 100 })).toHaveLength(3 * 2 * AT_ONCE)
+  // A commit takes one. Where another process has just opened or closed the file, the head of its log takes a second one.
+  expect(Math.max(...told.map(({ most }) => most))).toBeLessThanOrEqual(2)
+  expect(Math.min(...told.map(({ most }) => most))).toBeGreaterThan(0)
+  expect(store.roots({ limit: 100 })).toHaveLength(3 * (1 + 2 * AT_ONCE))
   await store.close()
 }, 60_000)
 
@@ -68,20 +81,23 @@ test('opening takes the flushes that come once, so that each commit takes one', 
   const path = join(folder, 'legate.db')
   await sqliteStore(path).close()
   const code = `
+    ${counting(path)}
     const store = sqliteStore({ path: ${JSON.stringify(path)}, durability: 'power' })
-    const times = []
+    const found = []
     for (const name of ['a', 'b', 'c']) {
-      const begun = performance.now()
+      const [begun, before] = [performance.now(), flushes()]
       store.commit(treeCommit(name))
-      times.push(performance.now() - begun)
+      found.push({ ms: performance.now() - begun, flushes: flushes() - before })
       await new Promise((resolve) => setTimeout(resolve, 100))
     }
-    console.log(JSON.stringify(times))
+    console.log(JSON.stringify(found))
   `
 
-  const times = JSON.parse(programs.run(code, { env })) as number[]
+  const found = JSON.parse(programs.run(code, { env })) as { ms: number; flushes: number }[]
 
-  expect(times).toHaveLength(3)
-  expect(Math.min(...times)).toBeGreaterThan(FLUSH_MS - 1)
-  expect(Math.max(...times)).toBeLessThan(2 * FLUSH_MS)
+  expect(found.map(({ flushes }) => flushes)).toEqual([1, 1, 1])
+  // One of them at least had the processor when it came back.
+  const least = Math.min(...found.map(({ ms }) => ms))
+  expect(least).toBeGreaterThan(FLUSH_MS - 1)
+  expect(least).toBeLessThan(1.25 * FLUSH_MS)
 }, 60_000)

@@ -25,9 +25,9 @@ const IS_IDLE = `state <> 'open' AND active IS NOT NULL AND ($1::text IS NULL OR
   AND NOT EXISTS (SELECT 1 FROM open WHERE open.t = h.t)`
 /** The most recent tree that is one too many. */
 const FIRST_TOO_MANY = `WITH ${OPEN} SELECT active, t FROM @.trees h WHERE ${IS_IDLE} ORDER BY active DESC, t DESC OFFSET $4 LIMIT 1`
+/** Bounds stand in the statement as values: what lies behind them is not even looked at. */
 const PAGE_OF = `WITH ${OPEN} SELECT root_id, seq, active, t, (active, t) <= ($6::float8, $7::bigint) FROM @.trees h
-  WHERE ${IS_IDLE} AND (active, t) > ($4::float8, $5::bigint)
-    AND (active, t) <= greatest(ROW($6::float8, $7::bigint), ROW($8::float8, $9::bigint)) ORDER BY active, t LIMIT ${PAGE}`
+  WHERE ${IS_IDLE} AND (active, t) > ($4::float8, $5::bigint) AND (active, t) <= ($8::float8, $9::bigint) ORDER BY active, t LIMIT ${PAGE}`
 const AGENTS = 'SELECT DISTINCT agent FROM @.trees'
 
 type Place = readonly [active: number, t: number]
@@ -43,19 +43,23 @@ export async function* surplusTrees(database: Database, query: SurplusQuery): As
   const filter = [escapedOrNull(owner), notOwners.map(escaped), agents]
   const tooMany = keep === undefined ? undefined : (await database.scan(FIRST_TOO_MANY, [...filter, keep]))[0]
   const most = tooMany === undefined ? NOWHERE : placeOf(tooMany)
-  const oldest: Place = until === undefined ? NOWHERE : [until, LAST]
+  const last = later(most, until === undefined ? NOWHERE : [until, LAST])
   for (let from = NOWHERE; ; ) {
-    const page = await database.scan(PAGE_OF, [...filter, ...from, ...most, ...oldest])
-    const last = page.at(-1)
-    if (last === undefined) return
+    const page = await database.scan(PAGE_OF, [...filter, ...from, ...most, ...last])
+    const newest = page.at(-1)
+    if (newest === undefined) return
     yield page.map(([root, seq, , , isTooMany]) => ({
       rootId: idOf(root),
       seq: Number(seq),
       reason: isTooMany === true ? 'maximum' : 'ttl',
     }))
     if (page.length < PAGE) return
-    from = placeOf(last.slice(2))
+    from = placeOf(newest.slice(2))
   }
+}
+
+function later(a: Place, b: Place): Place {
+  return a[0] > b[0] || (a[0] === b[0] && a[1] > b[1]) ? a : b
 }
 
 function placeOf([active, t]: PgRow): Place {

@@ -11,8 +11,11 @@ import { escaped, escapedOrNull, idOf, keyOf } from './escape.ts'
 
 const LOCK = `SELECT h.t, h.root_id, h.seq, h.hash FROM unnest($1::bytea[], $2::int[]) AS asked (root, seq)
   JOIN @.trees h ON h.root_id = asked.root AND h.seq = coalesce(asked.seq, h.seq) ORDER BY h.root_id FOR UPDATE OF h`
-const HEADS = `SELECT r.letter::text, r.id, r.version, r.span, r.data, r.t FROM @.rows r JOIN @.trees h USING (t)
-  WHERE r.t = ANY ($1) AND r.letter IN ('c', 't') ORDER BY r.t, r.letter, r.id <> h.root_id, r.n, r.ordinal, r.id`
+/** A young table is taken for empty, and would be read whole: see `commit_1`. */
+const BY_INDEX = 'SET LOCAL enable_seqscan = off'
+const HEADS = `SELECT r.letter::text, r.id, r.version, r.span, r.data, r.t FROM unnest($1::bigint[], $2::bytea[]) AS asked (t, root)
+  CROSS JOIN LATERAL (SELECT * FROM @.rows WHERE t = asked.t AND letter IN ('c', 't') OFFSET 0) r
+  ORDER BY r.t, r.letter, r.id <> asked.root, r.n, r.ordinal, r.id`
 const DROPS = ['rows', 'commits', 'bodies', 'trees'].map((table) => `DELETE FROM @.${table} WHERE t = ANY ($1)`)
 const DROP_BLOCKS = 'DELETE FROM @.blocks WHERE root_id = ANY ($1)'
 const ADD_STONES = `WITH put AS (
@@ -31,12 +34,16 @@ interface LockedTree {
   readonly hash: string
 }
 
-/** Locks trees, in the order in which commits lock them. Those with other events than asked for are left out. */
+/**
+ * Locks trees, in the order in which commits lock them. Those with other events than asked for are left out. The transaction finds
+ * rows by their indexes from then on.
+ */
 export async function lockTrees(
   query: Query,
   trees: readonly { readonly rootId: Id; readonly seq?: number | undefined }[],
   how: '' | 'SKIP LOCKED' = '',
 ): Promise<readonly LockedTree[]> {
+  await query(BY_INDEX)
   const values = [trees.map(({ rootId }) => keyOf(rootId)), trees.map(({ seq }) => seq ?? null)]
   const found = await query(`${LOCK} ${how}`, values)
   return found.map(([t, root, seq, hash]) => ({
@@ -45,6 +52,11 @@ export async function lockTrees(
     seq: Number(seq),
     hash: String(hash),
   }))
+}
+
+/** The conversations and turns of trees that are locked. */
+function readHeads(query: Query, trees: readonly LockedTree[]): Promise<readonly PgRow[]> {
+  return query(HEADS, [trees.map(({ t }) => t), trees.map(({ rootId }) => keyOf(rootId))])
 }
 
 /** Deletes all rows of trees that are locked. */
@@ -58,7 +70,7 @@ export async function removeTree(query: Query, rootId: Id, removal: Removal): Pr
   const [tree] = await lockTrees(query, [{ rootId, seq: removal.seq }])
   if (tree === undefined) return undefined
   const isEven = removal.evenTampered === true
-  const heads = headsOf(await query(HEADS, [[tree.t]]), rootId, isEven)
+  const heads = headsOf(await readHeads(query, [tree]), rootId, isEven)
   const open = openTurnOf(heads)
   // Only a tree that would have to stay is compared with its commits.
   const mayGo = open === undefined || (isEven && (await isDifferent(query, rootId)))
@@ -114,7 +126,7 @@ async function removeLot(
   // Whoever holds a tree works on it.
   const locked = await lockTrees(query, lot, 'SKIP LOCKED')
   const rows = new Map<number, PgRow[]>(locked.map(({ t }) => [t, []]))
-  for (const row of await query(HEADS, [[...rows.keys()]])) rows.get(Number(row[5]))?.push(row)
+  for (const row of await readHeads(query, locked)) rows.get(Number(row[5]))?.push(row)
   const gone = new Map<Id, Gone>()
   const leaving: LockedTree[] = []
   const stones: Tombstone[] = []

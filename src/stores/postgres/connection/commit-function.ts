@@ -13,12 +13,14 @@ const LOCK_MS = 1_000
  * dropEngines, dropBlocks, agent, owner, state and ordinal (of the root), types (of the change), spent. `p_short` is what is kept of `p_events`, which the hash is of.
  *
  * A commit reads the rows that it names, one by one, however many its tree has. The planner would join them with all rows of the tree:
- * it takes a tree for small, and a young table for empty. `trees.active`, the time of the last activity, is right where no turn of the root's lane is open; commits
+ * it takes a tree for small, and a young table for empty. A plan that knows no tree finds a row by its whole key, and in a table that is
+ * cut looks into one part. The keys of rows are of their tree, so ids of conversations and turns that
+ * another tree has are refused here; those of nodes and links are derived from them. `trees.active`, the time of the last activity, is right where no turn of the root's lane is open; commits
  * of open ones leave it, because a column with an index makes each update write to all indexes.
  */
 export const COMMIT = `
 CREATE OR REPLACE FUNCTION @.commit_1(p jsonb, p_added json, p_changed json, p_events text, p_short text, p_marks text, p_bodies bytea) RETURNS bigint[] LANGUAGE plpgsql
-  SET enable_seqscan = off AS $legate$
+  SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $legate$
 DECLARE
   v_root bytea := (p ->> 'root')::bytea;
   v_tree bigint;
@@ -72,11 +74,19 @@ BEGIN
       IF (p ->> 'seen')::int <> v_n - 1 THEN RAISE EXCEPTION 'stale' USING ERRCODE = 'LG001'; END IF;
     END IF;
     IF p_added IS NOT NULL THEN
-      INSERT INTO @.rows (t, id, letter, version, n, seq, span, conversation_id, ordinal, edges, edges_n, edges_seq, queue, due, mark, wait, state, epoch, kind, key, data)
-        SELECT v_tree, i, l, 1, v_n, v_seq, r.t, c, o, e, CASE WHEN e IS NOT NULL THEN v_n END, CASE WHEN e IS NOT NULL THEN v_seq END, q, d, m, w, s, r.p, k, y, x
-        FROM json_to_recordset(p_added) AS r(i bytea, l "char", t bytea, c bytea, o int, e text, q text, d float8, m float8, w text, s "char", p int, k text, y text, x text);
+      FOR v_row IN WITH put AS (
+        INSERT INTO @.rows (t, id, letter, version, n, seq, span, conversation_id, ordinal, edges, edges_n, edges_seq, queue, due, mark, wait, state, epoch, kind, key, data)
+          SELECT v_tree, i, l, 1, v_n, v_seq, r.t, c, o, e, CASE WHEN e IS NOT NULL THEN v_n END, CASE WHEN e IS NOT NULL THEN v_seq END, q, d, m, w, s, r.p, k, y, x
+          FROM json_to_recordset(p_added) AS r(i bytea, l "char", t bytea, c bytea, o int, e text, q text, d float8, m float8, w text, s "char", p int, k text, y text, x text)
+          RETURNING id, letter, kind) SELECT * FROM put WHERE letter IN ('c', 't') LOOP
+        -- A key names one run of the store, whoever gives it at the same moment.
+        IF v_row.letter = 't' AND v_row.kind = 'user' THEN PERFORM pg_advisory_xact_lock(hashtextextended(encode(v_row.id, 'hex'), 1)); END IF;
+        IF EXISTS (SELECT 1 FROM @.rows WHERE id = v_row.id AND letter = v_row.letter AND t <> v_tree) THEN
+          RAISE EXCEPTION 'an id of another tree' USING ERRCODE = 'LG001';
+        END IF;
+      END LOOP;
     END IF;
-    -- After its rows are in: they have waited for whoever was about to delete rows of the same ids.
+    -- After its ids were free: a tree that had them and is deleted at this moment has left its tombstone then.
     IF p ? 'absent' AND EXISTS (
       SELECT 1 FROM @.stone_ids WHERE id IN (SELECT jsonb_array_elements_text(p -> 'absent'))) THEN
       RAISE EXCEPTION 'deleted' USING ERRCODE = 'LG001';
@@ -86,7 +96,7 @@ BEGIN
       FOR v_row IN SELECT * FROM json_to_recordset(p_changed) AS u(i bytea, l "char", v int, q text, d float8, m float8, w text, s "char", p int, k text, x text) LOOP
         UPDATE @.rows AS r SET version = v_row.v, n = v_n, seq = v_seq, queue = v_row.q, due = v_row.d, mark = v_row.m, wait = v_row.w,
           state = v_row.s, epoch = v_row.p, kind = v_row.k, data = v_row.x
-          WHERE r.id = v_row.i AND r.letter = v_row.l AND r.t + 0 = v_tree AND r.version = v_row.v - 1;
+          WHERE r.id = v_row.i AND r.letter = v_row.l AND r.t = v_tree AND r.version = v_row.v - 1;
         IF FOUND THEN v_count := v_count + 1; END IF;
       END LOOP;
       IF v_count <> json_array_length(p_changed) THEN RAISE EXCEPTION 'stale' USING ERRCODE = 'LG001'; END IF;

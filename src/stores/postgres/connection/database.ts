@@ -8,6 +8,8 @@ import { isBehind, migrate, requireSchema } from './schema.ts'
 export const ANSWER_MS = 8_000
 /** How long a statement may take that has much to do: a step of the schema, a scan, one of a transaction. */
 const LONG_MS = 600_000
+/** How long an index may take that is built while others write. */
+const BUILD_MS = 86_400_000
 /** How long a process waits for a database that it has never reached. Whoever starts it wants to know soon. */
 const FIRST_MS = 10_000
 /** So many may read at one moment: each has a connection for as long as it reads, and others need some, too. */
@@ -168,7 +170,8 @@ export class Database {
   private async prepare(): Promise<void> {
     const { schema, readOnly } = this.options
     if (!readOnly && (await this.withClient(isBehind, ANSWER_MS))) {
-      await this.withClient((query) => migrate(query, schema), LONG_MS)
+      const migrated = (beside: Query) => this.withClient((query) => migrate(query, beside, schema), LONG_MS)
+      await this.withClient(migrated, BUILD_MS)
     }
     await this.withClient((query) => requireSchema(query, schema), ANSWER_MS)
     if (!this.options.readOnly) await this.options.prepare?.()

@@ -52,6 +52,11 @@ export function isMissing(error: unknown): boolean {
 
 const MISSING_CODE = /^(?:3F000|42P01|42883|42703)/
 
+/** True where a statement has waited for a lock for as long as it may. */
+export function isLockTimeout(error: unknown): boolean {
+  return ((error ?? {}) as DriverError).code === '55P03'
+}
+
 /** True where the rows contradict a commit. */
 export function isRefusal(error: unknown): boolean {
   const { code } = (error ?? {}) as DriverError
@@ -167,4 +172,9 @@ function storeError(code: 'store' | 'store_busy' | 'store_full' | 'store_readonl
 export function missingSchema(schema: string): StoreError {
   const message = `The database has no schema ${schema} with tables of legate. Open the store once for writing, as \`legate worker\` does, or name the right schema.`
   return new StoreError('store', message, { details: { schema } })
+}
+
+export function busySchema(schema: string): StoreError {
+  const message = `The schema ${schema} lacks a step, and others kept its tables in use all the time. End what reads them for long (pg_stat_activity), and open the store again.`
+  return new StoreError('store_busy', message, { details: { schema } })
 }

@@ -1,7 +1,8 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { StoreError } from '../../../core/base/error.ts'
 import { COMMIT } from './commit-function.ts'
 import type { Query } from './driver.ts'
-import { missingSchema } from './failure.ts'
+import { busySchema, isLockTimeout, missingSchema } from './failure.ts'
 
 /**
  * The tables. A commit pays for each byte in each index, so ids are bytes (`keyOf`), rows name their tree by its number, and texts
@@ -173,8 +174,37 @@ CREATE UNIQUE INDEX spent_folded ON @.spent (day, owner, agent, model) WHERE fol
 CREATE INDEX spent_new ON @.spent (day) WHERE NOT folded;
 `
 
+/**
+ * The number of the tree is in every unique key of a table that has it, as PostgreSQL demands of a table that is cut by that number; an id
+ * still leads to its row in one step. `trees_at_rest` also has what trees that stay are counted by.
+ */
+const KEYS = `
+ALTER TABLE @.rows DROP CONSTRAINT rows_pkey, ADD CONSTRAINT rows_pkey PRIMARY KEY USING INDEX rows_by_id;
+DROP INDEX @.rows_by_key;
+ALTER INDEX @.rows_by_key_in_tree RENAME TO rows_by_key;
+DROP INDEX @.trees_idle;
+${COMMIT}`
+
+/** Indexes that a step takes for granted. Where there are rows, they are built before it, while other processes write. */
+const INDEXES: ReadonlyMap<string, readonly Index[]> = new Map([
+  [
+    KEYS,
+    [
+      { name: 'rows_by_id', kind: 'UNIQUE', on: '@.rows (id, letter, t)' },
+      { name: 'rows_by_key_in_tree', kind: 'UNIQUE', on: '@.rows (span, key, t) WHERE key IS NOT NULL' },
+      { name: 'trees_at_rest', kind: '', on: "@.trees (active, t) INCLUDE (owner, agent) WHERE state <> 'open'" },
+    ],
+  ],
+])
+
+interface Index {
+  readonly name: string
+  readonly kind: 'UNIQUE' | ''
+  readonly on: string
+}
+
 /** Step n leads from version n to n + 1. Steps are never changed once published, only added, and only add: see `LEAST`. */
-const MIGRATIONS: readonly string[] = [TABLES, `${ACTIVITY}${COMMIT}`]
+const MIGRATIONS: readonly string[] = [TABLES, ACTIVITY, KEYS]
 
 /**
  * The oldest version that a process may know and still use a schema of this version. A step that raises it also drops the
@@ -189,27 +219,69 @@ export async function isBehind(query: Query): Promise<boolean> {
   return (await versionOf(query)).version < MIGRATIONS.length
 }
 
-/** Makes the schema, or takes the steps that it lacks. Processes that start together take turns. */
-export async function migrate(query: Query, schema: string): Promise<void> {
+/** How long a step waits for whoever uses a table before it lets them go on, and how long it rests then. */
+const LOCK_MS = 1_000
+const REST_MS = 100
+/** How long others may take a step, or keep all tables in use. */
+const PATIENCE_MS = 600_000
+
+/**
+ * Makes the schema, or takes the steps that it lacks, one after the other. Processes that start together take turns. `beside` asks on
+ * another connection, for as long as it takes: an index that is built while others write is of no transaction.
+ */
+export async function migrate(query: Query, beside: Query, schema: string): Promise<void> {
+  const until = performance.now() + PATIENCE_MS
+  while (await isBehind(query)) {
+    if (performance.now() > until) throw busySchema(schema)
+    const isTaken = await takeStep(query, beside, schema)
+    // Nobody may wait for a lock meanwhile: an index that is built waits for all who wait.
+    if (!isTaken) await sleep(REST_MS)
+  }
+}
+
+/** False where another process takes it at this moment, or a table is in use for long. */
+async function takeStep(query: Query, beside: Query, schema: string): Promise<boolean> {
   await query('BEGIN')
   try {
-    await query('SELECT pg_advisory_xact_lock(hashtext($1))', [`legate ${schema}`])
-    await query('CREATE SCHEMA IF NOT EXISTS @')
-    await query('CREATE TABLE IF NOT EXISTS @.legate (version int NOT NULL, least int NOT NULL)')
-    const { version } = await versionOf(query)
-    for (const step of MIGRATIONS.slice(version)) await query(step)
-    // Another process may have been faster, and of a later version.
-    if (version < MIGRATIONS.length) {
-      await query(
-        version === 0 ? 'INSERT INTO @.legate VALUES ($1, $2)' : 'UPDATE @.legate SET version = $1, least = $2',
-        [MIGRATIONS.length, LEAST],
-      )
-    }
+    await query(`SET LOCAL lock_timeout = ${LOCK_MS}`)
+    await query('SET LOCAL idle_in_transaction_session_timeout = 0')
+    const [lock] = await query('SELECT pg_try_advisory_xact_lock(hashtext($1))', [`legate ${schema}`])
+    if (lock?.[0] === true) await takeNext(query, beside)
     await query('COMMIT')
+    return lock?.[0] === true
   } catch (error) {
     await query('ROLLBACK').catch(() => undefined)
+    if (isLockTimeout(error)) return false
     throw error
   }
+}
+
+async function takeNext(query: Query, beside: Query): Promise<void> {
+  await query('CREATE SCHEMA IF NOT EXISTS @')
+  await query('CREATE TABLE IF NOT EXISTS @.legate (version int NOT NULL, least int NOT NULL)')
+  const { version } = await versionOf(query)
+  // A schema that is made now is nobody else's yet.
+  const steps = version === 0 ? MIGRATIONS : MIGRATIONS.slice(version, version + 1)
+  for (const step of steps) {
+    for (const index of INDEXES.get(step) ?? []) {
+      if (version > 0) await buildBeside(beside, index)
+      else await query(`CREATE ${index.kind} INDEX ${index.name} ON ${index.on}`)
+    }
+    await query(step)
+  }
+  // Another process may have been faster, and of a later version.
+  if (steps.length === 0) return
+  const put = version === 0 ? 'INSERT INTO @.legate VALUES ($1, $2)' : 'UPDATE @.legate SET version = $1, least = $2'
+  await query(put, [version + steps.length, LEAST])
+}
+
+/** What a process left that ended while it built an index is no index. */
+async function buildBeside(beside: Query, { name, kind, on }: Index): Promise<void> {
+  const [broken] = await beside(
+    `SELECT count(*) FROM pg_index WHERE indexrelid = to_regclass('@.${name}') AND NOT indisvalid`,
+  )
+  if (Number(broken?.[0]) > 0) await beside(`DROP INDEX CONCURRENTLY @.${name}`)
+  await beside(`CREATE ${kind} INDEX CONCURRENTLY IF NOT EXISTS ${name} ON ${on}`)
 }
 
 /** Refuses a schema that is not there, or that only newer software can use. */
