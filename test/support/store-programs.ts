@@ -23,7 +23,7 @@ export class StorePrograms {
       const tryCommit = async (store, commit) => store.commit(commit)
     `
     chmodSync(this.folder, 0o755)
-    beforeAll(() => this.build(`src/core/store/${store}/index.ts`))
+    beforeAll(() => this.build(`src/stores/${store}/index.ts`))
   }
 
   start(code: string, env: Record<string, string> = {}): Started {
