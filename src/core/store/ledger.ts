@@ -69,7 +69,7 @@ export class Ledger {
   private readonly lines = new Map<Id, Promise<void>>()
   /** Steps of this turn of the event loop that are stored together. */
   private readonly waiting: WaitingStep<unknown>[] = []
-  /** The last attempt. */
+  /** The last attempt that was stored. */
   protected last: KeptAlive
 
   constructor(options: LedgerOptions) {
@@ -217,8 +217,10 @@ export class Ledger {
   }
 
   finish<T>(attempt: Attempt<T>): T {
-    this.last = attempt
-    if (attempt.commit !== null) this.listener.committed(attempt.commit, attempt.draft)
+    if (attempt.commit !== null) {
+      this.last = attempt
+      this.listener.committed(attempt.commit, attempt.draft)
+    }
     return attempt.result as T
   }
 }

@@ -69,8 +69,10 @@ export class RowCache {
   lastSpan: number | undefined
   /** The newest change of the feed; undefined while unknown. */
   lastChange: number | undefined
-  /** The object that checked and numbered the last commit. */
+  /** The last commit of a tree, and the objects that checked and numbered it. */
   last: KeptAlive
+  /** The last commit of no tree. */
+  lastBeside: KeptAlive
 
   /** Forgets rows where there are too many: trees that have ended first, the others only if that is not enough. */
   makeRoom(): void {
