@@ -7,7 +7,7 @@
 //   promoted   bytes of a chain that survive collections although nobody needs them: V8 took a short-lived object for a long-lived one
 //   discarded  functions whose compiled code a full collection throws away: a short-lived class of which nothing keeps an object
 //   ratio      CPU time of a delegation, in times of a fixed loop in the same process: shapes, spreads, inlining
-//   sqlite     transactions, statements and bytes of the log of a delegation
+//   sqlite     transactions, statements and bytes of the log of a delegation, and functions that are discarded as above
 //   postgres   statements, bytes of the log and blocks read for a delegation, and blocks read for a child of a wide tree
 //   server     bytes that are sent and allocated for a frame that a reader gets
 //   import     files and kB that `import 'legate'` reads
@@ -56,6 +56,7 @@ const SPREAD = {
   discarded: 1.3,
   ratio: 1.15,
   'sqlite.log': 1.02,
+  'sqlite.discarded': 1.3,
   'postgres.log': 1.02,
   'postgres.blocks': 1.15,
   'postgres.blocks.wide': 1.1,
@@ -139,7 +140,9 @@ function discardedBy(trace) {
 function onSqlite() {
   const folder = mkdtempSync(path.join(tmpdir(), 'legate-speed-'))
   try {
-    return named('sqlite', ask('sqlite', 'w1', [], { LEGATE_STORE: 'sqlite', BENCH_TMP: folder }))
+    const env = { LEGATE_STORE: 'sqlite', BENCH_TMP: folder }
+    const discarded = discardedBy(run('discarded', 'w1', ['--trace-deopt'], env))
+    return named('sqlite', { ...ask('sqlite', 'w1', [], env), discarded })
   } finally {
     rmSync(folder, { recursive: true, force: true })
   }

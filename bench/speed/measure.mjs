@@ -52,7 +52,7 @@ async function promoted() {
 async function discarded() {
   const { repeat } = await load()
   for (let round = 0; round < 8; round++) {
-    await repeat(workload === 'w5' ? 4 : 1_500)
+    await repeat(workload === 'w5' ? 4 : process.env.LEGATE_STORE === 'sqlite' ? 600 : 1_500)
     await pause()
     gc()
     process.stdout.write('@@collected\n')

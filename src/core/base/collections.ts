@@ -2,11 +2,28 @@
 // (see `IdMap`), so a long-lived process would need more memory and longer collections. Use them only where a profile shows
 // such churn; elsewhere a `Map` is right.
 
+import type { KeptAlive } from './keep-shape.ts'
+
+/** All maps share this one class, whatever they hold: their look-up is compiled once. */
+class Slot<Value> {
+  readonly id: string
+  value: Value
+  next: Slot<Value> | null
+
+  constructor(id: string, value: Value, next: Slot<Value> | null) {
+    this.id = id
+    this.value = value
+    this.next = next
+  }
+}
+
 /**
  * A map for values that come and go by the million. A `Map` under churn leaves old tables behind, which keep their values and
  * all later tables alive until the next full collection; this one holds on to nothing that was deleted.
  */
 export class IdMap<Value> {
+  /** For the time when all maps are empty. */
+  static readonly kept: KeptAlive = new Slot('', undefined, null)
   private buckets: (Slot<Value> | null)[] = emptyBuckets(64)
   private count = 0
 
@@ -85,19 +102,6 @@ export class IdMap<Value> {
     this.buckets = emptyBuckets(this.buckets.length * 2)
     this.count = 0
     for (const { id, value } of slots) this.add(id, value)
-  }
-}
-
-/** All maps share this one class, whatever they hold: their look-up is compiled once. */
-class Slot<Value> {
-  readonly id: string
-  value: Value
-  next: Slot<Value> | null
-
-  constructor(id: string, value: Value, next: Slot<Value> | null) {
-    this.id = id
-    this.value = value
-    this.next = next
   }
 }
 

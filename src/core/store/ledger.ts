@@ -69,7 +69,7 @@ export class Ledger {
   private readonly lines = new Map<Id, Promise<void>>()
   /** Steps of this turn of the event loop that are stored together. */
   private readonly waiting: WaitingStep<unknown>[] = []
-  /** The last attempt. */
+  /** The last attempt that was stored. */
   protected last: KeptAlive
 
   constructor(options: LedgerOptions) {
@@ -217,8 +217,8 @@ export class Ledger {
   }
 
   finish<T>(attempt: Attempt<T>): T {
-    this.last = attempt
     if (attempt.commit === null) return attempt.result as T
+    this.last = attempt
     for (const effect of attempt.draft.effects) effect()
     this.listener.committed(attempt.commit, attempt.draft)
     return attempt.result as T

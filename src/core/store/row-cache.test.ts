@@ -18,3 +18,34 @@ test('a new turn is cached with its nodes, also in a lane whose turns nobody has
       ?.nodes.map(({ row }) => row.id),
   ).toEqual(['node-1'])
 })
+
+test('rows of trees that have ended make room, and a tree that goes on keeps its rows', () => {
+  const cache = new RowCache()
+  const put = (rootId: string, state: 'running' | 'ended', count: number) => {
+    const place = { ...placeIn(rootId), turnId: `${rootId}-turn` }
+    const nodes = Array.from({ length: count }, (_, at) => nodeRow(place, `${rootId}-node-${at}`, { ordinal: at }))
+    const commit = commitOf(rootId, {
+      conversations: [conversationRow(rootId)],
+      turns: [turnRow(place, { state })],
+      nodes,
+    })
+    const numbers = Array.from({ length: count + 2 }, (_, at) => at)
+    cache.putCommit(commit, { numbers, ends: new Map(), tail: { tree: 0, commit: 1, seq: 1, hash: '' } })
+  }
+  put('open', 'running', 5_000)
+  put('old', 'ended', 9_000)
+  put('new', 'ended', 9_000)
+
+  cache.makeRoom()
+
+  expect(cache.home('open-node-4999')?.nodes.size).toBe(5_000)
+  expect([cache.home('old'), cache.home('old-turn'), cache.home('old-node-0')]).toEqual([
+    undefined,
+    undefined,
+    undefined,
+  ])
+
+  put('open', 'running', 21_000)
+  cache.makeRoom()
+  expect(cache.home('open')).toBeUndefined()
+})

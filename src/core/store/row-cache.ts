@@ -69,12 +69,16 @@ export class RowCache {
   lastSpan: number | undefined
   /** The newest change of the feed; undefined while unknown. */
   lastChange: number | undefined
-  /** The object that checked and numbered the last commit. */
+  /** The last commit of a tree, and the objects that checked and numbered it. */
   last: KeptAlive
+  /** The last commit of no tree. */
+  lastBeside: KeptAlive
 
-  /** Readers and writers clear a full cache before they begin. */
-  get isFull(): boolean {
-    return this.homes.size > MAX_ROWS
+  /** Forgets rows where there are too many: trees that have ended first, the others only if that is not enough. */
+  makeRoom(): void {
+    if (this.homes.size <= MAX_ROWS) return
+    while (this.homes.size > MAX_ROWS / 2 && this.ended.length > 0) this.forgetEnded()
+    if (this.homes.size > MAX_ROWS) this.clear()
   }
 
   clear(): void {
@@ -146,7 +150,6 @@ export class RowCache {
   /** Adds the rows of an accepted commit. The cache has the rows that it changed: the commit was checked against them. */
   putCommit(commit: Commit, { numbers, ends, tail }: WrittenNumbers): void {
     if (commit.rootId === null || tail === undefined) return
-    if (this.isFull) return this.clear()
     const tree = this.tree(commit.rootId)
     tree.tail = tail
     let at = 0
@@ -208,7 +211,11 @@ export class RowCache {
     const at = this.ended.indexOf(rootId)
     if (at >= 0) this.ended.splice(at, 1)
     this.ended.push(rootId)
-    const oldest = this.ended.length > MAX_ENDED ? this.ended.shift() : undefined
+    if (this.ended.length > MAX_ENDED) this.forgetEnded()
+  }
+
+  private forgetEnded(): void {
+    const oldest = this.ended.shift()
     const tree = oldest === undefined ? undefined : this.trees.get(oldest)
     if (oldest === undefined || tree === undefined) return
     this.trees.delete(oldest)
@@ -227,7 +234,7 @@ export class RowCache {
 }
 
 const MAX_ENDED = 16
-/** A full cache starts again empty: rows in use come back with one read. */
+/** Rows in use that were forgotten come back with one read. */
 const MAX_ROWS = 20_000
 const NO_EDGES: readonly Edge[] = []
 

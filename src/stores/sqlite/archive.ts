@@ -16,6 +16,7 @@ import {
   spanOf,
   WIDTH,
 } from '../../core/store/codec/rows.ts'
+import { shortText } from '../../core/store/codec/short-text.ts'
 import { unpackTree } from '../../core/store/codec/tree-text.ts'
 import { liftedBy, tombstoneOf, wentOn } from '../../core/store/not-found.ts'
 import type { RowCache } from '../../core/store/row-cache.ts'
@@ -154,7 +155,7 @@ function restore(db: Connection, cache: RowCache, tree: WholeTree): void {
   }
   records.forEach(({ seq, kind, at, events, marks, hash }, index) => {
     const n = first * COMMITS_PER_TREE + index + 1
-    db.run(ADD_RECORD, [n, index === 0 ? rootId : null, seq, kind, at, events, marks, hash])
+    db.run(ADD_RECORD, [n, index === 0 ? rootId : null, seq, kind, at, shortText(events, []), marks, hash])
   })
   sealTree(db, first, spansIn(numbers), records)
 }

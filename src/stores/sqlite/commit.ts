@@ -19,6 +19,7 @@ import {
   WIDTH,
   WRITER,
 } from '../../core/store/codec/rows.ts'
+import { shortText } from '../../core/store/codec/short-text.ts'
 import { chainHash, edgeMark, memberText, rowMark, turnEdgesMarks } from '../../core/store/commit-chain.ts'
 import { changeOf, changeTypes } from '../../core/store/feed.ts'
 import type { RowCache, Tail, WrittenNumbers } from '../../core/store/row-cache.ts'
@@ -45,6 +46,8 @@ export interface CommitTexts {
   /** The values of its conversations, turns, nodes and links, row by row; their numbers come later. */
   readonly values: SqlValue[]
   readonly events: string
+  /** The events as the file has them. */
+  readonly short: string
   readonly marks: string
 }
 
@@ -54,8 +57,12 @@ export function commitTexts(commit: Commit): CommitTexts {
   for (const row of commit.turns) pushTurn(values, row)
   for (const row of commit.nodes) pushNode(values, row)
   for (const row of commit.links) pushLink(values, row)
-  return { values, events: packEvents(commit.events), marks: marksOf(commit, values) }
+  const events = packEvents(commit.events)
+  return { values, events, short: shortText(events, NO_IDS), marks: marksOf(commit, values) }
 }
+
+/** Texts of commits are read without a look at other rows. */
+const NO_IDS: readonly Id[] = []
 
 /** The marks of all rows but bodies, whose hash is their name. */
 function marksOf({ conversations, turns, nodes, links, edges }: Commit, values: readonly SqlValue[]): string {
@@ -88,7 +95,8 @@ export function writeCommit(context: WriteContext, commit: Commit, texts: Commit
   const check = checkCommit(commit, graph.reader, { hasTree: before !== undefined, asks: false })
   const numbered = numberRows(db, cache, commit)
   const { numbers, ends } = numbered
-  cache.last = { check, numbered }
+  if (commit.rootId === null) cache.lastBeside = commit
+  else cache.last = { check, numbered, commit }
   const tree = before?.tree ?? rootSpan(commit, numbers)
   const tail =
     commit.rootId === null
@@ -222,14 +230,14 @@ interface Extension {
   readonly tree: number
 }
 
-function extendTree(db: Connection, { commit, texts: { events, marks }, before, tree }: Extension): Tail {
+function extendTree(db: Connection, { commit, texts: { events, short, marks }, before, tree }: Extension): Tail {
   const number = (before?.commit ?? 0) + 1
   if (number >= COMMITS_PER_TREE) throw new StoreError('store', `The tree ${commit.rootId} is full; start another.`)
   const seq = (before?.seq ?? 0) + commit.events.length
   const { kind, at } = commit
   const hash = chainHash(before?.hash ?? '', { kind, at, seq, events, marks })
   const n = tree * COMMITS_PER_TREE + number
-  db.run(ADD_COMMIT, [n, number === 1 ? commit.rootId : null, seq, kind, at, events, marks, hash])
+  db.run(ADD_COMMIT, [n, number === 1 ? commit.rootId : null, seq, kind, at, short, marks, hash])
   return { tree, commit: number, seq, hash }
 }
 

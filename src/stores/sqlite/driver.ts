@@ -40,19 +40,25 @@ export function connectTo(path: string, access: OpenMode = 'write'): Connection 
   return connectLibsql(new (loadLibsql())(name), access)
 }
 
-/** Closed connections that still hold their files: libsql frees them when the last statement is collected. */
+/** Closed connections that may still hold their files: libsql frees them when the last statement is collected. */
 let held = 0
 const collected = new FinalizationRegistry<undefined>(() => {
   held--
 })
+/** Connections that were closed since the last collection. */
+let young = 0
 let freeing: Promise<void> | undefined
 
-/** A collection stops the whole process for milliseconds, so it is forced only before too many files are held. */
-const MOST_HELD = 64
+/**
+ * A collection of young objects frees nearly all files. A full one frees all, but stops the process for milliseconds, and throws
+ * away compiled code of which nothing is in use at that moment: so it is for the few that are left.
+ */
+const MOST_YOUNG = 32
+const MOST_HELD = 256
 
 /** Resolves when few closed connections hold files. Callers that close together wait together. */
 export function filesFreed(): Promise<void> {
-  if (held < MOST_HELD) return Promise.resolve()
+  if (young < MOST_YOUNG) return Promise.resolve()
   freeing ??= collect().finally(() => {
     freeing = undefined
   })
@@ -61,11 +67,19 @@ export function filesFreed(): Promise<void> {
 
 /** Forces a collection. Collected statements free their files in the next turn of the event loop. */
 async function collect(): Promise<void> {
-  process.getBuiltinModule('node:v8').setFlagsFromString('--expose-gc')
-  const gc = process.getBuiltinModule('node:vm').runInNewContext('gc') as () => void
   await new Promise((resolve) => setImmediate(resolve))
-  gc()
+  young = 0
+  collector()(held < MOST_HELD ? { type: 'minor' } : undefined)
   await new Promise((resolve) => setImmediate(resolve))
+}
+
+type Collector = (options?: { readonly type: 'minor' }) => void
+let found: Collector | undefined
+
+function collector(): Collector {
+  if (found === undefined) process.getBuiltinModule('node:v8').setFlagsFromString('--expose-gc')
+  found ??= process.getBuiltinModule('node:vm').runInNewContext('gc') as Collector
+  return found
 }
 
 /** SQLite's extended result code of an error of either driver; 0 for any other error. */
@@ -165,6 +179,7 @@ function connectLibsql(database: Database<LibsqlStatement>, access: OpenMode): C
       }
       database.close()
       held++
+      young++
       collected.register(database, undefined)
     },
   }

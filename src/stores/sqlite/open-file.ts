@@ -1,7 +1,7 @@
 // The open connection of a store, and the rows that it knows.
 //
 // Owns:      the connection, the cache of rows and the moment up to which the cache agrees with the file.
-// Called by: `index` and `group`, for every read and every transaction.
+// Called by: `index`, for every read and every transaction.
 // Must stay true:
 //   - Within a turn of the event loop the file is asked once whether others have written.
 //   - A failure is reported as what it is: a file that is gone, a disk that is full, a lock that somebody holds.
@@ -77,7 +77,8 @@ export function validCache(session: OpenFile): RowCache {
 
 export function checkedCache(session: OpenFile): RowCache {
   const version = versionOf(session)
-  if (version !== session.version || session.cache.isFull) session.cache.clear()
+  if (version === session.version) session.cache.makeRoom()
+  else session.cache.clear()
   session.version = version
   session.commits = commitsHere
   if (!session.isChecked) {

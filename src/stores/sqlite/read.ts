@@ -16,6 +16,7 @@ import {
 import type { Conversation, Id, Node, Turn } from '../../core/graph/rows.ts'
 import { unpackEvents } from '../../core/store/codec/event-text.ts'
 import { COMMITS_PER_TREE, SPAN, type SqlValue, spanOf, turnSlotsFrom } from '../../core/store/codec/rows.ts'
+import { longText } from '../../core/store/codec/short-text.ts'
 import { readInTurn } from '../../core/store/in-turn.ts'
 import type { CachedTree, Cell, RowCache, Tail, TurnCell } from '../../core/store/row-cache.ts'
 import { type Connection, columnText, type SqlRow } from './driver.ts'
@@ -522,7 +523,7 @@ function readEvents(graph: SqliteGraph, read: RunQuery) {
     const commits = read((db) => db.all(EVENTS, [last, end, bound(limit)]))
     const events = commits.flatMap(([seq, text, n]) => {
       try {
-        return unpackEvents(columnText(text), Number(seq))
+        return unpackEvents(longText(columnText(text), []), Number(seq))
       } catch {
         throw graph.spans().unreadableEvents(rootId, Number(n) - first)
       }

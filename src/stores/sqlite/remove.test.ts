@@ -71,7 +71,7 @@ test('a file from before the ids of tombstones had an index finds them afterward
   await old.commit(endedTree('root-a'))
   const stone = await old.archive?.remove('root-a', HOW)
   await old.close()
-  change(`DROP TABLE stone_ids; PRAGMA user_version = ${MIGRATIONS.length - 2}`)
+  change(`DROP TABLE stone_ids; PRAGMA user_version = ${MIGRATIONS.length - 3}`)
 
   const { archive } = openStore()
 

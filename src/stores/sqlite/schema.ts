@@ -123,6 +123,9 @@ function addWriters(connection: Connection): void {
   moveSeals(connection)
 }
 
+/** From here on events of commits are kept in a short form: versions before this step cannot read them. */
+function shortenEvents(): void {}
+
 /** SQL, or a function. */
 type MigrationStep = string | ((connection: Connection) => void)
 
@@ -139,6 +142,7 @@ export const MIGRATIONS: readonly MigrationStep[] = [
   SPENT,
   STONE_IDS,
   OWN_QUEUES,
+  shortenEvents,
 ]
 
 /** Takes every step that the file lacks, each whole or not at all. Other processes may do so at the same time. */

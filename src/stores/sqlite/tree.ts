@@ -10,6 +10,7 @@ import {
   type SqlValue,
   toTurn,
 } from '../../core/store/codec/rows.ts'
+import { longText } from '../../core/store/codec/short-text.ts'
 import type { ChainRecord } from '../../core/store/commit-chain.ts'
 import { type Connection, columnText, type SqlRow } from './driver.ts'
 
@@ -112,7 +113,7 @@ export function readRecords(db: Connection, tree: number): FileRecord[] {
     seq: Number(seq),
     kind: columnText(kind),
     at: Number(at),
-    events: columnText(events),
+    events: longText(columnText(events), []),
     marks: columnText(marks),
     hash: columnText(hash),
   }))

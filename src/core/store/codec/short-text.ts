@@ -1,7 +1,7 @@
 // The short form of texts, for a store that pays for each byte: what most texts have in common takes one character or two.
 //
 // Owns:      the list of frequent words, and how ids that begin alike are written once.
-// Called by: the store on PostgreSQL, for the texts of rows and events.
+// Called by: the stores on PostgreSQL, for the texts of rows and events, and on SQLite, for events.
 // Must stay true:
 //   - Every text comes back as it was: its hash is in a commit.
 //   - A short text that was written once can be read for good: words are only added, at the end.
