@@ -35,6 +35,7 @@ const once = [
   'src/**',
   'test/{attack,cli,client,e2e,fields,files,graph,laws,model,prompt,recipe,runtime,server,sim,store}/**',
   'test/{surfaces,testing,tool,tools,web}/**',
+  'test/operations.test.ts',
   'test/engine/{call-limits,cancel-dead,cancel-random,full-disk,lots,settle-killed,turns-of-owners}.test.ts',
   'test/conversation/history/{random,usage,whole}.test.ts',
   'test/conversation/live/{buffer,law}.test.ts',

@@ -10,7 +10,7 @@ import ts from 'typescript'
 import { answerSchemas } from './answer-schemas.mjs'
 
 const root = path.resolve(import.meta.dirname, '..')
-const SCHEMAS = 'src/server/http/table/answers.made.ts'
+const SCHEMAS = 'src/server/http/table/answers.json'
 
 /** Types with parts that can be left out, and that are no options: you get them from others, or implement them as a port. */
 const NO_OPTIONS =
@@ -154,18 +154,12 @@ function fieldTable(fields, owner) {
 
 // Answers
 
-/** The schemas of all answers, one a line. */
+/** The schemas of all answers, one a line: of the types of operations and of src/server/client/answers.ts. */
 function schemasFile() {
   const [answers] = exportsOf(doors.get('legate/client')).filter(({ name }) => name === 'Answers')
   const schemas = answerSchemas(checker.getDeclaredTypeOfSymbol(answers.symbol), { checker, isOurs })
-  return [
-    '// Made by `node scripts/reference.mjs` from src/server/client/answers.ts. Change the types there.',
-    '',
-    'export const ANSWER_SCHEMAS: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {',
-    ...Object.entries(schemas).map(([name, schema]) => `  ${name}: ${JSON.stringify(schema)},`),
-    '}',
-    '',
-  ].join('\n')
+  const lines = Object.entries(schemas).map(([name, schema]) => `  ${JSON.stringify(name)}: ${JSON.stringify(schema)}`)
+  return `{\n${lines.join(',\n')}\n}\n`
 }
 
 function isOurs(symbol) {

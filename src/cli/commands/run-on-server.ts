@@ -5,7 +5,8 @@ import { type Call, CliError, EXIT, isSet, listOption, textOption } from '../com
 import { legate } from '../command/next-command.ts'
 import { callGrant } from '../definition/call-grant.ts'
 import { inputFor } from '../definition/input.ts'
-import { RemoteDesk } from '../desk/remote-desk.ts'
+import type { Desk } from '../desk/desk.ts'
+import { remoteDesk } from '../desk/remote-desk.ts'
 import { shownId } from '../store/find-run.ts'
 import { asCliErrors } from '../store/open-desk.ts'
 import { continueWithoutReader, writeExactly } from '../terminal/output.ts'
@@ -23,7 +24,7 @@ export function runOnServer(call: Call, client: LegateClient): Promise<number> {
     const input = await inputOn(call, client, name)
     const body = { agent: name, input, ...(deny.length === 0 ? {} : { grant: { deny } }) }
     const { runId } = await client.request<{ readonly runId: Id }>('/v1/runs', { method: 'POST', body })
-    return follow(call, new RemoteDesk(client), runId)
+    return follow(call, remoteDesk(client), runId)
   })
 }
 
@@ -49,7 +50,7 @@ async function inputOn(call: Call, client: LegateClient, name: string) {
 /** The server decides what it has code for. */
 const ALL_AGENTS: ReadonlySet<string> = Object.assign(new Set<string>(), { has: () => true })
 
-async function follow(call: Call, desk: RemoteDesk, runId: Id): Promise<number> {
+async function follow(call: Call, desk: Desk, runId: Id): Promise<number> {
   const isJson = isSet(call, 'json')
   const view = viewFor(desk, {
     json: isJson,

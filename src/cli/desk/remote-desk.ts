@@ -6,24 +6,9 @@ import {
   type ImportOptions,
   look,
   type PruneOptions,
-  type ResultWord,
-  type RunDiff,
-  type SettledCall,
   type Tombstone,
-  type Why,
 } from '../../doors/rows.ts'
-import type {
-  AnswerWord,
-  ApprovalWord,
-  Id,
-  InboxItem,
-  PendingApproval,
-  PendingQuestion,
-  Principal,
-  RunEvent,
-  RunOutcome,
-  SettleWord,
-} from '../../index.ts'
+import type { Id, InboxItem, PendingApproval, PendingQuestion, Principal, RunEvent, RunOutcome } from '../../index.ts'
 import {
   ClientError,
   type ConversationClient,
@@ -40,11 +25,40 @@ import { RemoteRows } from './remote-rows.ts'
 const PAGE = 1_000
 const LAST_FROM = 100_000
 
+/** Operations that a client has in the form of a runtime: a desk hands them on as they are. */
+const READS = ['why', 'diff', 'otlp', 'picture'] as const
+/** What was read before one of these is read again. */
+const CHANGES = ['cancel', 'answer', 'settle', 'forget', 'forgetOwner'] as const
+
+type SameActs = Pick<Desk, (typeof READS)[number] | (typeof CHANGES)[number]>
 type Processes = Awaited<ReturnType<Desk['processes']>>
 type ProcessesQuery = NonNullable<Parameters<Desk['processes']>[0]>
 
 /** Makes the desk of a server. */
-export class RemoteDesk implements Desk {
+export function remoteDesk(client: LegateClient): Desk {
+  const acts = new RemoteActs(client)
+  const { store } = acts
+  const handOn = (name: (typeof READS)[number] | (typeof CHANGES)[number]) => {
+    return (...given: readonly unknown[]) =>
+      store.patiently(() => (client[name] as Act).apply(client, given.map(unsigned)))
+  }
+  const change = (name: (typeof CHANGES)[number]) => {
+    return (...given: readonly unknown[]) => handOn(name)(...given).finally(() => store.forget())
+  }
+  const same = [...READS.map((name) => [name, handOn(name)]), ...CHANGES.map((name) => [name, change(name)])]
+  return Object.assign(acts, Object.fromEntries(same) as SameActs)
+}
+
+type Act = (...given: readonly unknown[]) => Promise<unknown>
+
+/** A word without who says it: the server names that. */
+function unsigned(given: unknown): unknown {
+  if (typeof given !== 'object' || given === null || !('by' in given)) return given
+  const { by: _, ...word } = given
+  return word
+}
+
+class RemoteActs implements Omit<Desk, keyof SameActs> {
   readonly store: RemoteRows
   private readonly client: LegateClient
   private readonly lists: Map<string, readonly unknown[]> = new Map()
@@ -116,41 +130,14 @@ export class RemoteDesk implements Desk {
     return found
   }
 
-  /** The server names who says it. */
-  answer(nodeId: Id, { by: _, ...word }: ApprovalWord | AnswerWord | ResultWord): Promise<void> {
-    if ('result' in word) return this.post(`/v1/calls/${nodeId}/result`, word)
-    if ('text' in word) return this.post(`/v1/questions/${nodeId}`, word)
-    return this.post(`/v1/approvals/${nodeId}`, word)
-  }
-
-  settle(nodeId: Id, word: SettleWord): Promise<SettledCall> {
-    return this.post(`/v1/uncertain/${nodeId}`, word)
-  }
-
-  cancel(runId: Id, reason?: string): Promise<void> {
-    return this.post(`/v1/runs/${runId}/cancel`, reason === undefined ? {} : { reason })
-  }
-
-  why(id: Id): Promise<Why> {
-    return this.store.get(`/v1/runs/${id}/why`)
-  }
-
-  diff(firstRunId: Id, secondRunId: Id): Promise<RunDiff> {
-    return this.store.get(`/v1/runs/${firstRunId}/diff/${secondRunId}`)
-  }
-
   async audit({ repair = false, ...options }: AuditOptions = {}): Promise<AuditReport> {
     if (repair) throw new CliError('--repair works on the store itself: leave out --server.', EXIT.usage)
-    return this.post('/v1/audit', options)
+    return this.client.audit(options)
   }
 
   async *export(rootId: Id): AsyncGenerator<string> {
     const text = await this.client.conversation(rootId).export()
     for (const line of text.split('\n')) if (line !== '') yield line
-  }
-
-  otlp(id: Id, { content, vocabulary }: Parameters<Desk['otlp']>[1] = {}): ReturnType<Desk['otlp']> {
-    return this.client.otlp(id, { content: content === true, ...(vocabulary === undefined ? {} : { vocabulary }) })
   }
 
   async import(lines: Iterable<string> | AsyncIterable<string>, { goOn = false }: ImportOptions = {}): Promise<Id> {
@@ -161,34 +148,15 @@ export class RemoteDesk implements Desk {
     return conversationId
   }
 
-  async forget(id: Id, reason = 'forgotten'): Promise<Tombstone> {
-    this.store.forget()
-    return this.client.request(`/v1/conversations/${id}`, { method: 'DELETE', query: { reason } })
-  }
-
-  async forgetOwner(owner: string, reason = 'forgotten') {
-    this.store.forget()
-    const parts = { method: 'DELETE', query: { reason } } as const
-    return this.client.request<Awaited<ReturnType<Desk['forgetOwner']>>>(
-      `/v1/owners/${encodeURIComponent(owner)}`,
-      parts,
-    )
-  }
-
   async prune(options: PruneOptions): Promise<Tombstone[]> {
-    const { tombstones } = await this.post<{ readonly tombstones: Tombstone[] }>('/v1/prune', options)
-    return tombstones
-  }
-
-  picture(id: Id, options: Parameters<Desk['picture']>[1] = {}): Promise<string> {
-    return this.client.picture(id, options)
+    const { tombstones } = await this.client.prune(options).finally(() => this.store.forget())
+    return [...tombstones]
   }
 
   /** For those who may not see processes, whoever has claimed a node is taken to live. */
-  async processes({ running = false }: ProcessesQuery = {}): Promise<Processes> {
+  async processes(query: ProcessesQuery = {}): Promise<Processes> {
     try {
-      const path = `/v1/processes${running ? '?running=true' : ''}`
-      return (await this.store.get<{ readonly processes: Processes }>(path)).processes
+      return (await this.store.get<{ readonly processes: Processes }>('/v1/processes', { ...query })).processes
     } catch (error) {
       if (error instanceof ClientError && error.status === 403) return this.store.seenProcesses()
       throw error
@@ -202,7 +170,7 @@ export class RemoteDesk implements Desk {
     result.catch(() => undefined)
     const conversationId = turn?.conversationId ?? ''
     const events = (options = { after: 0 }) => this.events(runId, options.after)
-    const cancel = (reason?: string) => this.cancel(runId, reason)
+    const cancel = (reason?: string) => this.client.cancel(runId, reason)
     return { id: runId, conversationId, result, events, cancel, [Symbol.asyncIterator]: () => events() }
   }
 
@@ -250,14 +218,6 @@ export class RemoteDesk implements Desk {
 
   /** The processes of the server do it. */
   async resume(): Promise<void> {}
-
-  private async post<Answer>(path: string, body: object): Promise<Answer> {
-    try {
-      return await this.client.request<Answer>(path, { method: 'POST', body })
-    } finally {
-      this.store.forget()
-    }
-  }
 }
 
 type RoundsQuery = NonNullable<Parameters<DeskConversation['transcriptPage']>[0]>

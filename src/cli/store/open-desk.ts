@@ -9,7 +9,7 @@ import { ClientError, connect, type LegateClient } from '../../server/client/ind
 import { type Call, CliError, EXIT, textOption } from '../command/command.ts'
 import { withPlaces } from '../command/next-command.ts'
 import type { Desk } from '../desk/desk.ts'
-import { RemoteDesk } from '../desk/remote-desk.ts'
+import { remoteDesk } from '../desk/remote-desk.ts'
 import { socketFetch } from '../desk/socket-fetch.ts'
 import { localTokens, remoteTokens, type TokenDesk } from '../desk/token-desk.ts'
 import { oneLine } from '../terminal/clean.ts'
@@ -20,7 +20,7 @@ type Use = 'read' | 'write' | 'make'
 /** Calls `act` with the desk of the command, then closes it. */
 export function withDesk<T>(call: Call, use: Use, act: (desk: Desk) => Promise<T>): Promise<T> {
   const client = clientFor(call)
-  return client === undefined ? withRuntime(call, use, act) : asCliErrors(() => act(new RemoteDesk(client)))
+  return client === undefined ? withRuntime(call, use, act) : asCliErrors(() => act(remoteDesk(client)))
 }
 
 /** Calls `act` with the tokens of the server that was named, or of the store of this machine. */

@@ -120,7 +120,8 @@ export interface CallOptions {
   readonly signal?: AbortSignal
 }
 
-export interface TypesOf<Op extends Declared> {
+/** An alias, so that declarations name the types and not all of what was declared. */
+export type TypesOf<Op extends Declared> = {
   readonly run: MethodOf<Op['run']>
   readonly as: Op extends { readonly as: infer As }
     ? MethodOf<As>

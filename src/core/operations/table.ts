@@ -15,7 +15,7 @@ import { USAGE } from './usage.ts'
 import { WEBHOOKS } from './webhooks.ts'
 
 /** Operations of a runtime, by subject. */
-export const OF_RUNTIME = {
+export const OF_RUNTIME: Subjects = {
   agents: AGENTS,
   runs: RUNS,
   conversations: CONVERSATIONS,
@@ -25,13 +25,13 @@ export const OF_RUNTIME = {
   owners: OWNERS,
   usage: USAGE,
   processes: PROCESSES,
-} as const
+}
 
 /** Operations of one conversation that is open already, by subject. */
-export const OF_CONVERSATION = { lanes: LANES, history: HISTORY } as const
+export const OF_CONVERSATION: Subjects = { lanes: LANES, history: HISTORY }
 
 /** Operations that a server has beside its runtime, by subject. */
-export const OF_SERVER = { tokens: TOKENS, webhooks: WEBHOOKS, settings: OWNER_SETTINGS } as const
+export const OF_SERVER: Subjects = { tokens: TOKENS, webhooks: WEBHOOKS, settings: OWNER_SETTINGS }
 
 /** All operations, by subject. */
 export const OPERATIONS: Subjects = { ...OF_RUNTIME, ...OF_CONVERSATION, ...OF_SERVER }

@@ -116,8 +116,8 @@ describe('the table of where to change things', () => {
     }),
   )
 
-  test('has the eleven changes', () => {
-    expect(rows.length).toBe(11)
+  test('has the twelve changes', () => {
+    expect(rows.length).toBe(12)
   })
 
   test.each(rows)('$change: $count files, which know $like', ({ like, count, files }) => {

@@ -1,7 +1,7 @@
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js'
 import { TABLE } from '../../../src/server/http/routes/table.ts'
-import { ANSWER_SCHEMAS } from '../../../src/server/http/table/answers.made.ts'
 import type { Route } from '../../../src/server/http/table/route.ts'
+import { ANSWER_SCHEMAS } from './answer-schemas.ts'
 
 /** Routes whose answers in JSON have been checked in this process, as `GET /v1/runs 200`. */
 export const checkedAnswers = new Set<string>()

@@ -1,4 +1,4 @@
-import { ANSWER_SCHEMAS } from '../../../src/server/http/table/answers.made.ts'
+import { ANSWER_SCHEMAS } from './answer-schemas.ts'
 
 type Schema = Readonly<Record<string, unknown>>
 

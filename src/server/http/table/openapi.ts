@@ -7,7 +7,7 @@ type Part = Readonly<Record<string, unknown>>
 
 /** Describes the table; pages for people are no part of it. */
 export async function openApi(table: readonly Route[], version: string): Promise<Part> {
-  const { ANSWER_SCHEMAS } = await import('./answers.made.ts')
+  const { default: schemas } = await import('./answers.json', { with: { type: 'json' } })
   const paths: Record<string, Record<string, Part>> = {}
   for (const route of table.filter(({ isPage }) => isPage !== true)) {
     const path = paths[route.path] ?? {}
@@ -20,7 +20,7 @@ export async function openApi(table: readonly Route[], version: string): Promise
     servers: [{ url: '/' }],
     paths,
     components: {
-      schemas: ANSWER_SCHEMAS,
+      schemas,
       securitySchemes: {
         bearer: { type: 'http', scheme: 'bearer', description: 'A token: `lgt_<id>_<secret>`, or a JWT.' },
       },
