@@ -14,7 +14,6 @@ export const AGENTS = {
   agents: operation({
     summary: 'The agents that you may start, with their schemas and the most that a run may use.',
     scope: 'read',
-    of: 'none',
     http: 'GET /v1/agents',
     gives: ['Agents', 'The agents, by name.'],
     as: agents,

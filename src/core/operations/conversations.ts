@@ -36,7 +36,6 @@ export const CONVERSATIONS = {
   conversations: operation({
     summary: 'The conversations that you see, newest first.',
     scope: 'read',
-    of: 'none',
     http: 'GET /v1/conversations',
     query: LIST_QUERY,
     gives: ['Conversations', 'The conversations.'],
@@ -130,7 +129,6 @@ export const LANES = {
   get: talkOperation({
     summary: 'A conversation or lane.',
     scope: 'read',
-    of: 'lane',
     http: 'GET /v1/conversations/{id}',
     gives: ['ConversationAnswer', 'The conversation.'],
     serve: async ({ handle }): Promise<ConversationAnswer> => {
@@ -142,9 +140,7 @@ export const LANES = {
 
   /** Its row as it is now; undefined when it was deleted. */
   row: talkOperation({
-    summary: 'The row of a conversation or lane.',
     scope: 'read',
-    of: 'lane',
     as: ({ handle }): Promise<Conversation | undefined> => handle.row(),
   }),
 
@@ -152,7 +148,6 @@ export const LANES = {
   transcriptPage: talkOperation({
     summary: 'The visible lines of a conversation, page by page.',
     scope: 'read',
-    of: 'lane',
     http: 'GET /v1/conversations/{id}/transcript',
     query: {
       limitTurns: TURNS,
@@ -170,7 +165,6 @@ export const LANES = {
   lanes: talkOperation({
     summary: 'The lanes that were forked from a conversation.',
     scope: 'read',
-    of: 'lane',
     http: 'GET /v1/conversations/{id}/lanes',
     gives: ['Lanes', 'The lanes, newest first.'],
     as: ({ handle }): Promise<readonly LaneInfo[]> => handle.history.lanes(),
@@ -181,7 +175,6 @@ export const LANES = {
   usageStats: talkOperation({
     summary: 'The usage of a conversation: in all, by model and by day.',
     scope: 'read',
-    of: 'lane',
     http: 'GET /v1/conversations/{id}/usage',
     query: {
       of: {
@@ -200,7 +193,6 @@ export const LANES = {
   sessions: talkOperation({
     summary: 'The open sessions with subagents that a conversation has started.',
     scope: 'read',
-    of: 'lane',
     http: 'GET /v1/conversations/{id}/sessions',
     gives: ['Sessions', 'The sessions.'],
     as: ({ handle }): Promise<readonly OpenSession[]> => handle.sessions(),
@@ -211,7 +203,6 @@ export const LANES = {
   messagesPage: talkOperation({
     summary: 'The visible messages of a conversation, one by one.',
     scope: 'read',
-    of: 'lane',
     http: 'GET /v1/conversations/{id}/messages',
     query: {
       limit: LIMIT,
@@ -227,9 +218,7 @@ export const LANES = {
 
   /** The visible messages, one by one. */
   messagePage: talkOperation({
-    summary: 'The visible messages of a conversation, one by one.',
     scope: 'read',
-    of: 'lane',
     as: async ({ handle }, query: MessagePageQuery = {}): Promise<TranscriptLine[]> => {
       const { messagesPage } = await import('../conversation/data/bounded-pages.ts')
       return [...(await messagesPage(handle, query)).messages]
@@ -238,9 +227,7 @@ export const LANES = {
 
   /** The latest turns as messages for `useChat`, as `toUIMessages` of `legate/ai-sdk` gives them. */
   uiMessages: talkOperation({
-    summary: 'The latest turns of a conversation as messages for `useChat`.',
     scope: 'read',
-    of: 'lane',
     as: async ({ handle }, query: UiPageQuery = {}): Promise<UiMessage[]> => {
       const { uiMessages } = await import('../conversation/data/bounded-pages.ts')
       return uiMessages(handle, query)
@@ -249,27 +236,21 @@ export const LANES = {
 
   /** The nodes that a node's model would see, and the node itself: those from a place on that fit into a page. */
   contextFor: talkOperation({
-    summary: 'The nodes that the model of a node sees.',
     scope: 'read',
-    of: 'lane',
     as: async ({ handle }, nodeId: Id, { from = 0 }: { readonly from?: number } = {}) =>
       pageOfNodes(await handle.contextFor(nodeId), from),
   }),
 
   /** All versions of a node in this lane, oldest first: those from a place on that fit into a page. */
   versions: talkOperation({
-    summary: 'All versions of a node in its lane.',
     scope: 'read',
-    of: 'lane',
     as: async ({ handle }, nodeId: Id, { from = 0 }: { readonly from?: number } = {}) =>
       pageOfNodes(await handle.history.versions(nodeId), from),
   }),
 
   /** Recorded events of this conversation, or of one node. */
   eventPage: talkOperation({
-    summary: 'Recorded events of a conversation, or of one node.',
     scope: 'read',
-    of: 'lane',
     as: ({ handle }, query: EventPageQuery = {}) => handle.eventPage(query),
   }),
 
@@ -277,7 +258,6 @@ export const LANES = {
   closeSession: talkOperation({
     summary: 'Closes a session with a subagent.',
     scope: 'history',
-    of: 'lane',
     http: 'POST /v1/conversations/{id}/sessions/{session}/close',
     body: bodySchema({}),
     as: ({ handle }, id: Id): Promise<void> => handle.closeSession(id),
@@ -287,7 +267,6 @@ export const LANES = {
   observe: talkOperation({
     summary: 'Adds a message without starting a turn.',
     scope: 'history',
-    of: 'lane',
     http: 'POST /v1/conversations/{id}/observe',
     body: bodySchema(
       { role: { enum: ['user', 'developer', 'agent'] }, content: { type: ['string', 'array'], items: OBJECT } },

@@ -25,7 +25,6 @@ export const HISTORY = {
   fork: talkOperation({
     summary: 'Makes a lane that knows everything up to a node, and goes on by itself.',
     scope: 'history',
-    of: 'lane',
     http: 'POST /v1/conversations/{id}/fork',
     beginsRun: true,
     body: bodySchema({ ...NODE, children: { enum: ['reuse', 'rerun'] }, key: SHORT, title: SHORT }, ['nodeId']),
@@ -42,7 +41,6 @@ export const HISTORY = {
   retry: talkOperation({
     summary: 'Repeats a failed node.',
     scope: 'history',
-    of: 'lane',
     http: 'POST /v1/conversations/{id}/retry',
     beginsRun: true,
     body: bodySchema({ ...NODE, ...BACKGROUND }, ['nodeId']),
@@ -57,7 +55,6 @@ export const HISTORY = {
   rerun: talkOperation({
     summary: 'Asks the model for another last answer.',
     scope: 'history',
-    of: 'lane',
     http: 'POST /v1/conversations/{id}/rerun',
     beginsRun: true,
     body: bodySchema({ ...NODE, ...BACKGROUND }, ['nodeId']),
@@ -72,7 +69,6 @@ export const HISTORY = {
   edit: talkOperation({
     summary: 'Replaces a message; the agent answers it anew.',
     scope: 'history',
-    of: 'lane',
     http: 'POST /v1/conversations/{id}/edit',
     beginsRun: true,
     body: bodySchema({ ...NODE, content: CONTENT, ...BACKGROUND }, ['nodeId', 'content']),
@@ -87,7 +83,6 @@ export const HISTORY = {
   adopt: talkOperation({
     summary: 'Goes back to an answer that was replaced.',
     scope: 'history',
-    of: 'lane',
     http: 'POST /v1/conversations/{id}/adopt',
     body: bodySchema({ ...NODE, ...BACKGROUND }, ['nodeId']),
     plain: ['nodeId'],
@@ -100,7 +95,6 @@ export const HISTORY = {
   merge: talkOperation({
     summary: 'Merges other lanes of the conversation into this one.',
     scope: 'history',
-    of: 'lane',
     http: 'POST /v1/conversations/{id}/merge',
     beginsRun: true,
     body: bodySchema({ laneIds: { type: 'array', items: ID, maxItems: 100 }, prompt: TEXT }, ['laneIds']),
@@ -115,7 +109,6 @@ export const HISTORY = {
   archive: talkOperation({
     summary: 'Allows no new turns in the lane.',
     scope: 'history',
-    of: 'lane',
     http: 'POST /v1/conversations/{id}/archive',
     body: bodySchema({ mode: { enum: ['finish', 'cancel'] } }),
     example: { body: {} },
@@ -127,7 +120,6 @@ export const HISTORY = {
   compress: talkOperation({
     summary: 'Shows models a summary instead of turns; people see them as before.',
     scope: 'history',
-    of: 'lane',
     http: 'POST /v1/conversations/{id}/compress',
     body: bodySchema({ fromRunId: ID, toRunId: ID, summary: TEXT }, ['toRunId', 'summary']),
     gives: ['Summary', 'The id of the summary.'],
@@ -141,7 +133,6 @@ export const HISTORY = {
   uncompress: talkOperation({
     summary: 'Removes a summary.',
     scope: 'history',
-    of: 'lane',
     http: 'POST /v1/conversations/{id}/uncompress',
     body: bodySchema({ summaryId: ID }, ['summaryId']),
     plain: ['summaryId'],
@@ -153,7 +144,6 @@ export const HISTORY = {
   compact: talkOperation({
     summary: 'Shows models only these nodes of a run that is over.',
     scope: 'history',
-    of: 'lane',
     http: 'POST /v1/conversations/{id}/compact',
     body: bodySchema({ runId: ID, keep: { type: 'array', items: ID, maxItems: 1_000 } }, ['runId']),
     plain: ['runId'],
@@ -170,7 +160,6 @@ export const HISTORY = {
   exclude: talkOperation({
     summary: 'Hides a node from models; people still see it.',
     scope: 'history',
-    of: 'lane',
     http: 'POST /v1/conversations/{id}/exclude',
     body: bodySchema(NODE, ['nodeId']),
     plain: ['nodeId'],
@@ -182,7 +171,6 @@ export const HISTORY = {
   include: talkOperation({
     summary: 'Shows models a node again.',
     scope: 'history',
-    of: 'lane',
     http: 'POST /v1/conversations/{id}/include',
     body: bodySchema(NODE, ['nodeId']),
     plain: ['nodeId'],
@@ -194,7 +182,6 @@ export const HISTORY = {
   stop: talkOperation({
     summary: 'Stops one node, the work it waits for, and what would come after it.',
     scope: 'history',
-    of: 'lane',
     http: 'POST /v1/conversations/{id}/stop',
     body: bodySchema({ ...NODE, ...REASON }, ['nodeId']),
     plain: ['nodeId', 'reason'],
@@ -206,7 +193,6 @@ export const HISTORY = {
   skip: talkOperation({
     summary: 'Leaves out a node that has not begun.',
     scope: 'history',
-    of: 'lane',
     http: 'POST /v1/conversations/{id}/skip',
     body: bodySchema({ ...NODE, ...REASON }, ['nodeId']),
     plain: ['nodeId', 'reason'],

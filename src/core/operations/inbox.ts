@@ -16,7 +16,7 @@ import type { Draft } from '../graph/draft.ts'
 import type { Id, Node } from '../graph/rows.ts'
 import type { SettledCall } from '../rules/history/settle-call.ts'
 import { look } from '../store/look.ts'
-import { type Page, type PartQuery, partOf, upTo } from './form/page.ts'
+import { type Page, type PartQuery, pagePart, upTo } from './form/page.ts'
 import {
   type AnswerWord,
   type ApprovalWord,
@@ -26,7 +26,7 @@ import {
   type ScopedWord,
 } from './form/words.ts'
 import { requireApprover, requireExecutor } from './look/asked-request.ts'
-import { inNode } from './look/in-node.ts'
+import { inNode } from './look/run-look.ts'
 import { byExpiry, bySince, SeenLists } from './look/seen-lists.ts'
 import { operation } from './operation.ts'
 import type { Admitted, Asking, Operating, OperatingRules } from './port.ts'
@@ -34,7 +34,7 @@ import { bodySchema, FLAG, FROM, LIMIT, TEXT } from './schemas.ts'
 
 const ANSWERED = { 409: 'Somebody answered before, or it asks for something else now.' }
 
-/** What was seen, as the lists of what waits, the events and the webhooks show it. */
+/** The hash of what was seen, as the lists of what waits, the events and the webhooks show it. */
 const SEEN = {
   type: 'string',
   minLength: 16,
@@ -50,7 +50,6 @@ export const INBOX = {
   inbox: operation({
     summary: 'Everything that needs a person: approvals, questions, uncertain calls, failed and stalled runs.',
     scope: 'read',
-    of: 'none',
     http: 'GET /v1/inbox',
     query: { owner: { type: 'string', description: 'Only what belongs to this owner.' }, limit: LIMIT, from: FROM },
     gives: ['Inbox', 'The items, the most urgent first.'],
@@ -58,7 +57,7 @@ export const INBOX = {
     as: async ({ on, principal }, query: InboxQuery = {}) =>
       new SeenLists(principal).filtered(query, (owned) => inbox(on, owned), bySince),
     ask: (query: PartQuery & Pick<InboxQuery, 'owner'>) => upTo(query),
-    wire: (found: readonly InboxItem[], query: PartQuery): Page<'items', InboxItem> => partOf(found, query),
+    wire: (found: readonly InboxItem[], query: PartQuery): Page<'items', InboxItem> => pagePart(found, query),
   }),
 
   /** A person's word on a call that is uncertain. Gives the run that goes on from there. */
@@ -94,7 +93,6 @@ export const INBOX = {
   approvals: operation({
     summary: 'The requests that wait for a person, those that expire first before the others.',
     scope: 'approve',
-    of: 'none',
     http: 'GET /v1/approvals',
     query: { limit: LIMIT, from: FROM },
     gives: ['Approvals', 'The requests.'],
@@ -106,8 +104,8 @@ export const INBOX = {
     },
     ask: (query: PartQuery) => upTo(query),
     wire: (found: readonly PendingApproval[], query: PartQuery): Page<'approvals', PendingApproval> => {
-      const { items, next } = partOf(found, query)
-      return { approvals: items, next }
+      const { items: approvals, next } = pagePart(found, query)
+      return { approvals, next }
     },
   }),
 
@@ -139,7 +137,6 @@ export const INBOX = {
   questions: operation({
     summary: 'The questions of agents that wait for a person.',
     scope: 'approve',
-    of: 'none',
     http: 'GET /v1/questions',
     query: {
       limit: LIMIT,
@@ -155,8 +152,8 @@ export const INBOX = {
     },
     ask: (query: PartQuery & Pick<QuestionsQuery, 'outside'>) => upTo(query),
     wire: (found: readonly PendingQuestion[], query: PartQuery): Page<'questions', PendingQuestion> => {
-      const { items, next } = partOf(found, query)
-      return { questions: items, next }
+      const { items: questions, next } = pagePart(found, query)
+      return { questions, next }
     },
   }),
 
@@ -199,18 +196,14 @@ export const INBOX = {
    * second word is refused.
    */
   answer: operation({
-    summary: 'Says a word on what waits for a person.',
     scope: 'any',
-    of: 'none',
     run: async (on, nodeId: Id, word: AnyWord): Promise<void> => (await checked(on, nodeId, word))(),
     as: async (who, nodeId: Id, word: ScopedWord): Promise<void> => (await enterAndCheck(who, nodeId, word))(),
   }),
 
   /** Checks a word as `answer` does. Gives what says it: whoever has several checks all of them before the first is said. */
   checkAnswer: operation({
-    summary: 'Checks a word on what waits for a person.',
     scope: 'any',
-    of: 'none',
     run: (on, nodeId: Id, word: AnyWord) => checked(on, nodeId, word),
     as: (who, nodeId: Id, word: ScopedWord) => enterAndCheck(who, nodeId, word),
   }),
@@ -308,7 +301,7 @@ async function checkedAs(who: Admitted, nodeId: Id, word: ScopedWord): Promise<S
   return checked(who.on, nodeId, { ...said, seen })
 }
 
-/** What the principal saw, and whether the word counts only for that. */
+/** The hash that the principal saw, and whether the word counts only for that. */
 interface Shown {
   readonly seen: string | undefined
   readonly isNeeded: boolean

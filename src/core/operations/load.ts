@@ -28,7 +28,7 @@ const SUBJECTS: Readonly<Record<string, () => Promise<Loaded>>> = {
 const loaded: Map<string, Loaded> = new Map()
 
 /** The operation of that name: at once where its subject is loaded. */
-export function operationOf({ subject, name }: OperationName): Operation | Promise<Operation> {
+export function findOperation({ subject, name }: OperationName): Operation | Promise<Operation> {
   const known = loaded.get(subject)
   return known === undefined ? load(subject, name) : named(known, name)
 }

@@ -5,7 +5,7 @@ import type { AGENTS } from './agents.ts'
 import type { CONVERSATIONS, LANES } from './conversations.ts'
 import type { HISTORY } from './history.ts'
 import type { INBOX } from './inbox.ts'
-import { operationOf } from './load.ts'
+import { findOperation } from './load.ts'
 import type { NODES } from './nodes.ts'
 import type { Operation, OperationTypes } from './operation.ts'
 import type { OWNER_SETTINGS, OWNERS } from './owners.ts'
@@ -61,15 +61,17 @@ type TypeAt<One, Door extends keyof OperationTypes> = One extends Operation<infe
 /** The names of methods with a space between, by the subject that declares them. */
 export type MethodNames = Readonly<Record<string, string>>
 
-type Perform<Self> = (self: Self, operation: Operation, given: readonly unknown[]) => Promise<unknown>
-
 /** Adds a method for each name. It copies what it is given at once: what the caller changes later changes nothing. */
-export function addMethods<Self>(to: { readonly prototype: Self }, names: MethodNames, perform: Perform<Self>): void {
+export function addMethods<Self>(
+  to: { readonly prototype: Self },
+  names: MethodNames,
+  perform: (self: Self, operation: Operation, given: readonly unknown[]) => Promise<unknown>,
+): void {
   for (const [subject, found] of Object.entries(names)) {
     for (const name of found.split(' ')) {
       const value = async function (this: Self, ...given: readonly unknown[]): Promise<unknown> {
         const kept = copied(given, new Map())
-        return after(operationOf({ subject, name }), (found) => perform(this, found, kept))
+        return after(findOperation({ subject, name }), (found) => perform(this, found, kept))
       }
       Object.defineProperty(to.prototype, name, { value, writable: true, configurable: true })
     }

@@ -8,9 +8,8 @@ import { look } from '../store/look.ts'
 import { missingError } from '../store/not-found.ts'
 import type { FromQuery, Page } from './form/page.ts'
 import { type NodeAnswer, nodesView } from './form/views.ts'
-import { inNode } from './look/in-node.ts'
 import type { ShownRequest } from './look/request-of.ts'
-import { nodePage } from './look/run-look.ts'
+import { inNode, nodePage } from './look/run-look.ts'
 import { operation } from './operation.ts'
 import type { Admitted } from './port.ts'
 import { namedRequest } from './runs.ts'
@@ -92,7 +91,6 @@ export const NODES = {
 
   /** All of a node's result, or of its message, as text. */
   result: operation({
-    summary: 'All of the result of a node as text.',
     scope: 'read',
     of: 'node',
     run: async ({ store }, nodeId: Id): Promise<WholeResult> => {
@@ -103,7 +101,6 @@ export const NODES = {
 
   /** One node, as its row. */
   node: operation({
-    summary: 'A node as its row.',
     scope: 'read',
     of: 'node',
     as: (who, nodeId: Id): Promise<Node> => nodeRow(who, nodeId),

@@ -18,8 +18,8 @@ import type { Admitted, Operating, Talker } from './port.ts'
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'DELETE'
 
-/** What the id of an operation is. Ids of rows are taken to the owner of their tree before the operation begins. */
-type Subject = ('run' | 'conversation' | 'node' | 'tree' | 'lane') | ('agent' | 'owner' | 'token' | 'webhook') | 'none'
+/** The thing that an id names. Ids of rows are taken to the owner of their tree before the operation begins. */
+type Subject = ('run' | 'conversation' | 'node' | 'tree') | ('agent' | 'owner' | 'token' | 'webhook')
 
 /** `id`: one of ours. `name`: of an agent. `text`: any short text. */
 export type ParamKind = 'id' | 'name' | 'text'
@@ -41,6 +41,8 @@ export type BodySchema = JsonSchema & { readonly [key: string]: unknown }
 interface HttpForm {
   /** The method and the path, with `{name}` for each id. */
   readonly http: `${Method} /v1/${string}`
+  /** One sentence on it. */
+  readonly summary: string
   /** More about it, for the reference page. */
   readonly description?: string
   readonly query?: Readonly<Record<string, QuerySchema>>
@@ -67,11 +69,10 @@ interface HttpForm {
 
 /** An operation as it is declared. `On` is what the method of a runtime works with, `Who` that of a runtime for a principal. */
 export interface Declared<On = never, Who = never> extends Partial<HttpForm> {
-  /** One sentence on what the call does. */
-  readonly summary: string
   /** The scopes that a principal needs, the first one for the route; `any`: none of them; `never`: no principal may call. */
   readonly scope: Scope | readonly Scope[] | 'any' | 'never'
-  readonly of: Subject
+  /** The thing that its ids name. Left out: it takes no id, or is of one conversation that is open already. */
+  readonly of?: Subject
   /** The method of a runtime. Left out: a runtime has it by itself, or not at all. */
   readonly run?: (on: On, ...given: never[]) => Promise<unknown>
   /** The method of a runtime for a principal, where it differs: `who` has passed all checks of the table. Left out: as `run`. */
@@ -155,7 +156,7 @@ type AnswerOf<Op> = Op extends { readonly wire: (...given: never[]) => infer Wir
 
 type GivenOf<Op> = ServedOf<Op> extends (...given: infer Given) => unknown ? Given : never
 
-/** What a client is called with: the ids, plain values, and the options of the request with those of every request. */
+/** The arguments of a client's method: the ids, plain values, and the options of the call with those of every request. */
 type CalledWith<Op> = Op extends { readonly ask: (asked: infer Asked) => unknown }
   ? GivenOf<Op> extends readonly [string, ...unknown[]]
     ? [id: Id, options?: Asked & CallOptions]

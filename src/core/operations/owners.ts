@@ -67,12 +67,12 @@ export const OWNERS = {
     query: { reason: { type: 'string', description: 'The reason that open runs are cancelled for.' } },
     plain: ['reason'],
     gives: ['ForgottenOwner', 'What is gone.'],
-    run: (on, owner: string, reason: string = 'forgotten') => forgetOwner(on, owner, { reason, keepsDay: false }),
+    run: (on, owner: string, reason: string = 'forgotten') => forgetOwner(on, owner, reason, false),
     as: async ({ on, principal }, owner: string, reason: string = 'forgotten') => {
       if (!looksAfter(principal, seen(principal, owner))) {
         throw new DeniedError('denied', `${principal.id} does not see all agents, so it cannot forget ${owner}.`)
       }
-      return forgetOwner(on, owner, { reason, keepsDay: !isOperator(principal) })
+      return forgetOwner(on, owner, reason, !isOperator(principal))
     },
   }),
 
@@ -83,7 +83,6 @@ export const OWNERS = {
   prune: operation({
     summary: 'Deletes trees without an open run: all but the newest, or those in which nothing happened for long.',
     scope: 'delete',
-    of: 'none',
     http: 'POST /v1/prune',
     body: bodySchema({
       keep: { type: 'integer', minimum: 0, description: 'How many trees stay.' },
@@ -115,13 +114,8 @@ function seen(principal: Principal, owner: string): string {
   throw new DeniedError('denied', `${principal.id} does not see ${owner}.`)
 }
 
-interface Forgetting {
-  readonly reason: string
-  /** True: the usage of today stays. */
-  readonly keepsDay: boolean
-}
-
-async function forgetOwner(on: Operating, owner: string, { reason, keepsDay }: Forgetting): Promise<ForgottenOwner> {
+/** `keepsDay`: the usage of today stays. */
+async function forgetOwner(on: Operating, owner: string, reason: string, keepsDay: boolean): Promise<ForgottenOwner> {
   const { ledger, recordings, ends, dropCopies, directory, rules, cancel } = on
   const { store, clock } = ledger
   on.watch()

@@ -1,4 +1,4 @@
-// What operations need of a runtime, and of whoever asks.
+// The ports through which operations reach a runtime, and whoever asks.
 //
 // Owns:      the ports: `Operating` for a runtime, `Admitted` for a principal, `Talker` for a principal in one conversation.
 // Called by: every operation. `runtime/operated`, `runtime/scoped-runtime` and `runtime/scoped-conversation` implement them.

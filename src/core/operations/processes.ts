@@ -16,7 +16,6 @@ export const PROCESSES = {
     summary: 'The processes that run nodes of the store. Only for who sees all owners and agents.',
     scope: 'audit',
     needsAll: true,
-    of: 'none',
     http: 'GET /v1/processes',
     query: { running: { type: 'boolean', description: 'Also the nodes that each of them runs.' } },
     gives: ['Processes', 'The processes.'],
@@ -34,7 +33,6 @@ export const PROCESSES = {
   audit: operation({
     summary: 'Looks for everything that can be wrong with stored rows. Changes nothing.',
     scope: 'audit',
-    of: 'none',
     http: 'POST /v1/audit',
     body: bodySchema({ rootId: ID, verify: FLAG }),
     gives: ['Audit', 'The findings.'],
@@ -59,9 +57,7 @@ export const PROCESSES = {
    * Throws ConflictError where a tree went on in both stores.
    */
   copyFrom: operation({
-    summary: 'Copies all trees of another store into this one.',
     scope: 'never',
-    of: 'none',
     run: async ({ ledger }, store: Store, options: CopyOptions = {}): Promise<CopyReport> => {
       const { copyStore } = await import('../audit/copy.ts')
       return copyStore(store, ledger, options)
@@ -74,9 +70,7 @@ export const PROCESSES = {
    * is shown and not silently done again. Refused while a process works on the store.
    */
   restored: operation({
-    summary: 'Makes a store that came from a backup safe to work on.',
     scope: 'never',
-    of: 'none',
     run: async ({ ledger, rules, cancel }, options: RestoredOptions = {}): Promise<RestoredReport> => {
       const { restored } = await import('../audit/restored.ts')
       await rules()

@@ -28,7 +28,6 @@ export const RUNS = {
   runs: operation({
     summary: 'The latest run of each conversation that you see, the newest conversation first.',
     scope: 'read',
-    of: 'none',
     http: 'GET /v1/runs',
     query: {
       ...LIST_QUERY,
@@ -138,7 +137,7 @@ export const RUNS = {
     run: (on, id: Id, options: OtlpOptions = {}) => traceWithCode(on, id, options),
     // With `content` the requests of models are in it, which hold instructions too.
     as: ({ on, may }, id: Id, options: OtlpOptions = {}) =>
-      may('read') ? traceWithCode(on, id, options) : traceOf(on, id, { options, askedOf: null }),
+      may('read') ? traceWithCode(on, id, options) : traceOf(on, id, options, null),
     ask: (query: TraceQuery) => query,
   }),
 
@@ -162,7 +161,6 @@ export const RUNS = {
 
   /** Recorded events of a run and of what it delegated, page by page. */
   eventPage: operation({
-    summary: 'Recorded events of a run and of what it delegated.',
     scope: 'read',
     of: 'run',
     as: async ({ on, root }, runId: Id, query: RunEventQuery = {}): Promise<RunEventPage> => {
@@ -228,16 +226,11 @@ async function why({ store, recordings, ledger, knowsAgent }: Operating, id: Id,
 async function traceWithCode(on: Operating, id: Id, options: OtlpOptions): Promise<OtlpTraces> {
   const { askedModel } = await import('./look/asked-model.ts')
   const inTree: AskedSources['inTree'] = async (nodeId, read) => lookWith(on.store, nodeId, read)
-  return traceOf(on, id, { options, askedOf: (nodeId) => askedModel({ requestOf: on.requestOf, inTree }, nodeId) })
+  return traceOf(on, id, options, (nodeId) => askedModel({ requestOf: on.requestOf, inTree }, nodeId))
 }
 
-interface TraceParts {
-  readonly options: OtlpOptions
-  /** Null for callers that may not see the code of agents. */
-  readonly askedOf: AskedOf | null
-}
-
-async function traceOf(on: Operating, id: Id, { options, askedOf }: TraceParts): Promise<OtlpTraces> {
+/** `askedOf`: null for callers that may not see the code of agents. */
+async function traceOf(on: Operating, id: Id, options: OtlpOptions, askedOf: AskedOf | null): Promise<OtlpTraces> {
   await on.recordings.settled(id)
   const { readOtlp } = await import('../conversation/trace/read-otlp.ts')
   return readOtlp({ store: on.store, live: on.vocabulary, askedOf }, id, options)

@@ -31,7 +31,6 @@ export const TOKENS = {
     summary:
       'Your token and those made with it; with the scope `admin` all of owners that you see. Secrets are never shown again.',
     scope: 'any',
-    of: 'none',
     http: 'GET /v1/tokens',
     gives: ['Tokens', 'The tokens.'],
     serve: async ({ tokens }): Promise<Page<'tokens', TokenInfo>> => ({
@@ -44,7 +43,6 @@ export const TOKENS = {
   addToken: serverOperation({
     summary: 'Makes a token that can do at most what yours can. Its text is shown once.',
     scope: 'any',
-    of: 'none',
     http: 'POST /v1/tokens',
     body: bodySchema(
       {
@@ -78,7 +76,7 @@ export const TOKENS = {
   }),
 } as const
 
-/** What those above may do, and whom they see, is not told: `parent` names the token that an admin finds in the list. */
+/** Leaves out the principals above, with all they may do and see: `parent` names the token that an admin finds in the list. */
 function withoutMakers(info: TokenInfo): TokenInfo {
   const { within: _, ...principal } = info.principal
   return { ...info, principal }

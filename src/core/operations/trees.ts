@@ -23,7 +23,6 @@ export const TREES = {
   find: operation({
     summary: 'The runs, conversations and nodes that you see whose id ends in this way.',
     scope: 'read',
-    of: 'none',
     http: 'GET /v1/find',
     query: { ending: { type: 'string', description: 'At least the last 4 characters of an id.', default: '' } },
     plain: ['ending'],
@@ -43,7 +42,6 @@ export const TREES = {
   trees: operation({
     summary: 'The rows of the newest trees that you see, or of those with an open run, with their open nodes.',
     scope: 'read',
-    of: 'none',
     http: 'GET /v1/trees',
     query: {
       state: {
@@ -98,7 +96,6 @@ export const TREES = {
 
   /** All of a tree as JSON Lines. */
   export: operation({
-    summary: 'All of a tree as JSON Lines.',
     scope: 'export',
     of: 'conversation',
     as: async ({ on }, rootId: Id): Promise<AsyncIterable<string>> => {
@@ -112,9 +109,7 @@ export const TREES = {
    * stopped before anybody sees them, unless you say `goOn`.
    */
   import: operation({
-    summary: 'Takes a tree that an export gave.',
     scope: 'admin',
-    of: 'none',
     run: async (on, lines: Lines, options: ImportOptions = {}): Promise<Id> => {
       const { goOn = false } = readOptions('import(lines)', options, { goOn: flag })
       return importOf(on, lines, { goOn })
@@ -134,7 +129,6 @@ export const TREES = {
 
   /** The `seq` of the last event of the tree that has this conversation. */
   lastSeq: operation({
-    summary: 'The number of the last event of a tree.',
     scope: 'read',
     of: 'conversation',
     as: async ({ on, root }, _conversationId: Id): Promise<number> =>
@@ -146,9 +140,7 @@ export const TREES = {
    * the cursor of now. Changes of one tree come in their order. `isCut`: some after the cursor are gone, so list the runs anew.
    */
   changes: operation({
-    summary: 'Which trees went on after a cursor.',
     scope: 'read',
-    of: 'none',
     run: (on, after: string | null, limit: number) => changes(on, after, limit),
     as: async ({ on, principal }, after: string | null, limit: number): Promise<ChangePage> => {
       const page = await changes(on, after, limit)

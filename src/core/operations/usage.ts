@@ -11,7 +11,6 @@ export const USAGE = {
   usageByDay: operation({
     summary: 'What you used and what it cost, by day, agent and model; of all owners and agents that you see.',
     scope: 'read',
-    of: 'none',
     http: 'GET /v1/usage',
     query: {
       from: { type: 'string', description: 'The first day, by UTC: `2026-11-17`. Default: today.' },

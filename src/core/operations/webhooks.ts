@@ -18,7 +18,6 @@ export const WEBHOOKS = {
     summary:
       'The webhooks of your token and of those made with it; with the scope `admin` all of owners that you see. Secrets are never shown again.',
     scope: 'read',
-    of: 'none',
     http: 'GET /v1/webhooks',
     gives: ['Webhooks', 'The webhooks.'],
     serve: async ({ webhooks }): Promise<Page<'webhooks', WebhookInfo>> => ({
@@ -33,7 +32,6 @@ export const WEBHOOKS = {
     description:
       'Needs the scope `read` too. The server posts a signed message for each event: see the guide on webhooks. A webhook ends with the token or login that made it.',
     scope: ['start', 'read'],
-    of: 'none',
     http: 'POST /v1/webhooks',
     body: bodySchema(
       {

@@ -4,7 +4,7 @@ import type { ConversationHistory } from '../conversation/history-handle.ts'
 import type { Grant } from '../grant/grant.ts'
 import { narrowedCeiling, type Principal, type Scope } from '../grant/principal.ts'
 import type { Id } from '../graph/rows.ts'
-import { type OperationName, operationOf } from '../operations/load.ts'
+import { findOperation, type OperationName } from '../operations/load.ts'
 import { TALK_METHODS } from '../operations/methods.made.ts'
 import { addMethods, type TalkOperations } from '../operations/methods.ts'
 import type { Declared } from '../operations/operation.ts'
@@ -65,7 +65,7 @@ class Talking {
 
   /** Performs an operation as a request of HTTP does. */
   async serve(name: OperationName, given: readonly unknown[]): Promise<unknown> {
-    const declared = await operationOf(name)
+    const declared = await findOperation(name)
     return ((declared.serve ?? declared.as) as Call)(this.admitted(declared), ...given)
   }
 

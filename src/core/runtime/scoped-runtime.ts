@@ -29,7 +29,7 @@ import {
 } from '../grant/principal.ts'
 import type { RunEvent } from '../graph/event.ts'
 import type { Conversation, Id } from '../graph/rows.ts'
-import { type OperationName, operationOf } from '../operations/load.ts'
+import { findOperation, type OperationName } from '../operations/load.ts'
 import { PRINCIPAL_METHODS } from '../operations/methods.made.ts'
 import { addMethods, type PrincipalOperations } from '../operations/methods.ts'
 import type { Declared } from '../operations/operation.ts'
@@ -66,7 +66,7 @@ export interface ScopedParts {
 const NOWHERE = '00000000-0000-7000-8000-000000000000'
 
 /** The kind of row that an id of an operation names, where it names a row. */
-const NAMED: Readonly<Partial<Record<Declared['of'], Named>>> = {
+const NAMED: Readonly<Partial<Record<NonNullable<Declared['of']>, Named>>> = {
   run: 'run',
   conversation: 'conversation',
   tree: 'conversation',
@@ -121,7 +121,7 @@ class Scoped {
 
   /** Performs an operation as a request of HTTP does. */
   async serve(name: OperationName, given: readonly unknown[]): Promise<unknown> {
-    const declared = await operationOf(name)
+    const declared = await findOperation(name)
     if (declared.serve === undefined) return this.perform(declared, given)
     return (declared.serve as Call<Admitted>)(await this.admitted(declared, given), ...given)
   }
@@ -134,7 +134,7 @@ class Scoped {
       if (one !== 'any') this.require(one)
     }
     if (needsAll === true) this.requireAll()
-    const named = NAMED[of]
+    const named = of === undefined ? undefined : NAMED[of]
     if (named === undefined) return withoutRoot(this.asking)
     const roots: Conversation[] = []
     const ids = given.slice(0, http?.match(/\{/g)?.length ?? 1)

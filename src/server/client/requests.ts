@@ -1,6 +1,6 @@
 // Methods of a client from the paths of operations.
 
-import { type RequestForm, type RequestForms, requestOf } from '../../core/operations/wire/request.ts'
+import { type RequestForm, type RequestForms, requestFor } from '../../core/operations/wire/request.ts'
 import type { QueryValues, ServerRequests } from './transport.ts'
 
 /** Adds a method for each request. `first` gives values that come before those that a method is given. */
@@ -20,7 +20,7 @@ export function addRequests<Self>(
 
 /** Asks for an operation. What is not in the path of a request goes into its query, or its body where it has one. */
 function ask(transport: ServerRequests, form: RequestForm, given: readonly unknown[]): Promise<unknown> {
-  const { method, path, options } = requestOf(form, given)
+  const { method, path, options } = requestFor(form, given)
   const { signal, ...rest } = options
   const isRead = method === 'GET' || method === 'DELETE'
   const parts = { method, signal, ...(isRead ? { query: rest as QueryValues } : { body: rest }) }

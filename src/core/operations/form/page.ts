@@ -41,7 +41,7 @@ export function upTo<Query extends PartQuery>({ from = 0, limit = USUAL, ...quer
 }
 
 /** The part: as many items as the caller wants and as fit into 8 MB. */
-export function partOf<Item>(found: readonly Item[], { from = 0, limit = USUAL }: PartQuery) {
+export function pagePart<Item>(found: readonly Item[], { from = 0, limit = USUAL }: PartQuery) {
   const items = fitting(found.slice(from), new PageRoom())
   const end = from + items.length
   return { items, next: items.length > 0 && (end < found.length || items.length === limit) ? end : null }

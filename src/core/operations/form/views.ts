@@ -85,7 +85,7 @@ export function conversationView(row: Conversation): ConversationAnswer {
 }
 
 /** A node as callers see it. */
-export function nodeView(node: Node): NodeAnswer {
+function nodeView(node: Node): NodeAnswer {
   const { id, rootId, conversationId, laneId, turnId, ordinal, kind, purpose, state, input, output, preview } = node
   const { failure, versionSet, attempt, retryOf, blockers, wait, wakeAt, effect, usage, marks } = node
   const { createdAt, startedAt, endedAt, metadata } = node

@@ -1,4 +1,4 @@
-// What people say on what waits for them, and how it is read.
+// The words of people on calls and questions that wait for them, and how they are read.
 
 import { InputError } from '../../base/error.ts'
 import { type Json, toJson } from '../../base/json.ts'

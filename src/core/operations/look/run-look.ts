@@ -1,4 +1,4 @@
-import { InputError } from '../../base/error.ts'
+import { InputError, NotFoundError } from '../../base/error.ts'
 import type { Json } from '../../base/json.ts'
 import { int, list, type OptionRules, readOptions } from '../../base/options.ts'
 import { jsonBytes } from '../../base/page/json-bytes.ts'
@@ -9,8 +9,9 @@ import { pages } from '../../conversation/pages.ts'
 import { type RunTree, runTreeOf } from '../../conversation/tree.ts'
 import { DURABLE_EVENTS, type DurableEvent, type DurableEventType, toEvent } from '../../graph/event.ts'
 import type { Spending } from '../../graph/limits.ts'
+import type { TreeReader } from '../../graph/reader.ts'
 import type { Id, Node } from '../../graph/rows.ts'
-import { look, onceLoaded } from '../../store/look.ts'
+import { look, lookWith, onceLoaded } from '../../store/look.ts'
 import type { Store } from '../../store/store.ts'
 
 /** A run in short: its state, what it delegated, and how far the record of its tree goes. */
@@ -125,4 +126,13 @@ export function nodePage(
   }
   const next = from + nodes.length
   return { nodes, next: next < all.length ? next : null }
+}
+
+/** Reads a node in its tree. */
+export async function inNode<T>(store: Store, nodeId: Id, read: (tree: TreeReader, node: Node) => T): Promise<T> {
+  return lookWith(store, nodeId, (tree) => {
+    const node = tree.node(nodeId)
+    if (node === undefined) throw new NotFoundError('not_found', `There is no node ${nodeId} in this store.`)
+    return read(tree, node)
+  })
 }

@@ -22,7 +22,7 @@ interface RequestOfCall {
 }
 
 /** The request of a call. Its arguments are the ids of the path, plain values, and an object of options. */
-export function requestOf({ http, plain = [] }: RequestForm, given: readonly unknown[]): RequestOfCall {
+export function requestFor({ http, plain = [] }: RequestForm, given: readonly unknown[]): RequestOfCall {
   const [method = 'GET', pattern = ''] = http.split(' ') as [RequestOfCall['method']?, string?]
   const rest = [...given]
   const path = pattern.replaceAll(/\{\w+\}/g, () => encodeURIComponent(String(rest.shift())))

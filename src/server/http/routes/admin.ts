@@ -38,7 +38,7 @@ const IMPORT: Route = {
   },
 }
 
-/** What was handed out for an owner is gone with him: whoever still reads with it is asked again. */
+/** Tokens of an owner are gone with him: whoever still reads with one is asked again. */
 const forgotten = async ({ server }: RouteCall) => {
   server.tokens.refresh()
   await server.streams.recheck()

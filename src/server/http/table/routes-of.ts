@@ -8,7 +8,7 @@
 import type { ServerCaller } from '../../../core/operations/form/server-port.ts'
 import type { OperationName } from '../../../core/operations/load.ts'
 import type { Method, Operation } from '../../../core/operations/operation.ts'
-import { OF_SERVER, OPERATIONS } from '../../../core/operations/table.ts'
+import { OF_CONVERSATION, OF_SERVER, OPERATIONS } from '../../../core/operations/table.ts'
 import { argumentsOf } from '../../../core/operations/wire/request.ts'
 import type { Answers } from '../../client/index.ts'
 import { type Answer, type AnswerForm, json, NOTHING, type Route, type RouteCall, takesBody } from './route.ts'
@@ -16,19 +16,18 @@ import { type Answer, type AnswerForm, json, NOTHING, type Route, type RouteCall
 /** Routes that stand behind the one of an operation, by its name. */
 type Beside = Readonly<Record<string, readonly Route[]>>
 
-/** What the server does after an operation, by its name. */
+/** The work of the server after an operation, by its name. */
 type Afterwards = Readonly<Record<string, (call: RouteCall) => Promise<void>>>
 
 /** An operation that HTTP has. */
-interface Served extends Operation {
-  readonly http: NonNullable<Operation['http']>
-}
+type Served = Operation & Required<Pick<Operation, 'http' | 'summary'>>
 
 /** The routes of a subject, in the order of its operations. */
 export function routesOf(subject: string, beside: Beside = {}, afterwards: Afterwards = {}): readonly Route[] {
   return Object.entries(OPERATIONS[subject] ?? {}).flatMap(([name, operation]) => {
-    const { http } = operation
-    const own = http === undefined ? [] : [routeOf({ subject, name }, { ...operation, http }, afterwards[name])]
+    const { http, summary = '' } = operation
+    const own =
+      http === undefined ? [] : [routeOf({ subject, name }, { ...operation, http, summary }, afterwards[name])]
     return [...own, ...(beside[name] ?? [])]
   })
 }
@@ -42,20 +41,20 @@ function routeOf(name: OperationName, operation: Served, afterwards: Afterwards[
     ...{ method, path, summary },
     scope: first === undefined || first === 'never' ? 'any' : first,
     ...given({ description, query, body, beginsRun, needsAll, example }),
-    ...(ids.length === 0 ? {} : { params: Object.fromEntries(ids.map((id) => [id, PARAMS[of] ?? 'id'])) }),
+    ...(ids.length === 0 ? {} : { params: Object.fromEntries(ids.map((id) => [id, PARAMS[of ?? 'run'] ?? 'id'])) }),
     answers: answersOf(operation),
     handler: async (call) => {
       const asked = takesBody(method) ? call.body : call.query.all()
       const options = operation.ask === undefined ? asked : (operation.ask as Turn)(asked)
       const values = ids.map((id) => call.params[id] ?? '')
-      const found = await performed(call, { name, operation, values, options: options as Options })
+      const found = await performed(call, name, operation, [values, options as Options])
       await afterwards?.(call)
       return answerOf(operation, operation.wire === undefined ? found : (operation.wire as Turn)(found, asked))
     },
   }
 }
 
-const PARAMS: Readonly<Partial<Record<Operation['of'], 'name' | 'text'>>> = {
+const PARAMS: Readonly<Partial<Record<NonNullable<Operation['of']>, 'name' | 'text'>>> = {
   agent: 'name',
   owner: 'text',
   token: 'text',
@@ -65,15 +64,12 @@ const PARAMS: Readonly<Partial<Record<Operation['of'], 'name' | 'text'>>> = {
 type Options = Readonly<Record<string, unknown>>
 type Turn = (...given: readonly unknown[]) => unknown
 
-interface Performance {
-  readonly name: OperationName
-  readonly operation: Served
-  /** The ids of the path. */
-  readonly values: readonly string[]
-  readonly options: Options
-}
-
-async function performed(call: RouteCall, { name, operation, values, options }: Performance): Promise<unknown> {
+async function performed(
+  call: RouteCall,
+  name: OperationName,
+  operation: Served,
+  [values, options]: readonly [ids: readonly string[], options: Options],
+): Promise<unknown> {
   if (Object.hasOwn(OF_SERVER, name.subject)) {
     const { scope, serve } = operation
     for (const one of typeof scope === 'string' ? [scope] : scope) {
@@ -83,7 +79,8 @@ async function performed(call: RouteCall, { name, operation, values, options }: 
     return (serve as Turn | undefined)?.(caller, ...argumentsOf(operation, values, options))
   }
   const [id = '', ...others] = values
-  if (operation.of !== 'lane') return call.runtime.serve(name, argumentsOf(operation, values, options))
+  if (!Object.hasOwn(OF_CONVERSATION, name.subject))
+    return call.runtime.serve(name, argumentsOf(operation, values, options))
   return (await call.runtime.conversation(id)).serve(name, argumentsOf(operation, others, options))
 }
 
