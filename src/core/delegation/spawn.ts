@@ -137,10 +137,10 @@ export async function rejoin(run: NodeRun, { link, offer }: { link: Link; offer:
  */
 export function spawnWith(run: NodeRun, delegation: Delegation, taskId: Id): ReadyChild | null {
   const { offer } = delegation
-  if (offer.contract !== 'message' && !readAtOnce.has(offer)) return null
+  if (offer.contract !== 'message' && offer.input !== null && !atOnce.has(offer.input)) return null
   const made = prepare(run, delegation)
   if (made instanceof Promise) {
-    readAtOnce.delete(offer)
+    if (offer.input !== null) atOnce.delete(offer.input)
     // The task repeats the same request and reports the error.
     made.catch(() => undefined)
     return null
@@ -188,12 +188,12 @@ interface ReadyRequest {
 
 function prepare(run: NodeRun, delegation: Delegation): Preparation | Promise<Preparation> {
   const read = readDelegationInput(delegation)
-  if (!(read instanceof Promise)) readAtOnce.add(delegation.offer)
+  if (!(read instanceof Promise) && delegation.offer.input !== null) atOnce.add(delegation.offer.input)
   return after(read, (known) => begin(run, delegation, known))
 }
 
-/** Offers whose last input was checked synchronously. A schema that awaits is checked by the task only. */
-const readAtOnce: WeakSet<Offer> = new WeakSet()
+/** Schemas that checked their last input synchronously. A schema that awaits is used by the task only. */
+const atOnce: WeakSet<CheckedSchema> = new WeakSet()
 
 function readDelegationInput({ offer, input }: Delegation): InputResult | Promise<InputResult> {
   if (offer.contract === 'message') return readMessage(offer.name, input)

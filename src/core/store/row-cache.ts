@@ -69,16 +69,20 @@ export class RowCache {
   lastSpan: number | undefined
   /** The newest change of the feed; undefined while unknown. */
   lastChange: number | undefined
-  /** The last commit of a tree, and the objects that checked and numbered it. */
-  last: KeptAlive
-  /** The last commit of no tree. */
-  lastBeside: KeptAlive
+  /** The last commit of a tree and the last of none, each with what checked and numbered it. */
+  protected last: KeptAlive
+  protected lastBeside: KeptAlive
 
   /** Forgets rows where there are too many: trees that have ended first, the others only if that is not enough. */
   makeRoom(): void {
     if (this.homes.size <= MAX_ROWS) return
     while (this.homes.size > MAX_ROWS / 2 && this.ended.length > 0) this.forgetEnded()
     if (this.homes.size > MAX_ROWS) this.clear()
+  }
+
+  keep({ rootId }: Commit, made: KeptAlive): void {
+    if (rootId === null) this.lastBeside = made
+    else this.last = made
   }
 
   clear(): void {

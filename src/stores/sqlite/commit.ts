@@ -95,8 +95,7 @@ export function writeCommit(context: WriteContext, commit: Commit, texts: Commit
   const check = checkCommit(commit, graph.reader, { hasTree: before !== undefined, asks: false })
   const numbered = numberRows(db, cache, commit)
   const { numbers, ends } = numbered
-  if (commit.rootId === null) cache.lastBeside = commit
-  else cache.last = { check, numbered, commit }
+  cache.keep(commit, { check, numbered, commit })
   const tree = before?.tree ?? rootSpan(commit, numbers)
   const tail =
     commit.rootId === null
