@@ -102,7 +102,7 @@ describe('an output schema', () => {
     expect(model.requests[1]?.messages.at(-2)).toEqual({ role: 'assistant', content: text, calls: [] })
   })
 
-  test('that is broken twice ends the run as invalid_output, with the issues and what was said', async () => {
+  test('an answer that is broken twice ends the run as invalid_output, with the issues and what was said', async () => {
     const model = scriptedModel(['{"n":"one"}', '{"n":"two"}'])
 
     const outcome = await openRuntime().run(agent({ name: 'a', instructions: '', model, output: Answer }), 'go').result
@@ -138,7 +138,7 @@ describe('an output schema', () => {
     )
   })
 
-  test('with a pattern that is none ends the run before a model is asked', async () => {
+  test('an output schema with an invalid pattern ends the run before a model is asked', async () => {
     const model = scriptedModel([])
     const output: JsonSchema = { type: 'object', properties: { n: { type: 'string', pattern: '(' } } }
 

@@ -224,7 +224,7 @@ describe('a model whose stream is written by hand', () => {
     expect(outcome.status).toBe('failed')
   })
 
-  test('that is no stream at all ends the run as failed', async () => {
+  test('a model that returns no stream at all ends the run as failed', async () => {
     const none = { id: 'no/stream', stream: () => undefined } as unknown as Model
 
     expect((await openRuntime().run(agent({ name: 'a', instructions: '', model: none }), 'go').result).status).toBe(

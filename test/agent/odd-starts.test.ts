@@ -170,7 +170,7 @@ describe('close', () => {
   })
 })
 
-test('one signal for many runs: none is a leak', async () => {
+test('one signal for many runs leaks no listeners', async () => {
   const warnings: string[] = []
   const onWarning = ({ name }: Error) => void warnings.push(name)
   process.on('warning', onWarning)

@@ -66,7 +66,7 @@ describe.each(lasting)('the calls of code that runs again, on %s', (_, create) =
     expect(calls).toEqual(['one a', 'restart', ...ran])
   })
 
-  test('that are equal are different children, and after a restart the same ones', async () => {
+  test('calls that are equal are different children, and after a restart the same ones', async () => {
     const five: Doing = async ({ delegate }) => {
       const outcomes = await Promise.all(Array.from({ length: 5 }, () => delegate('one', 'a')))
       return outcomes.map(({ text }) => text).join()
@@ -272,7 +272,7 @@ describe.each(lasting)('the calls of code that runs again, on %s', (_, create) =
     })
   })
 
-  test('that ask a person are known by their text: each question gets its own answer, and is asked once', async () => {
+  test('calls that ask a person are known by their text: each question gets its own answer, and is asked once', async () => {
     const first = start({ mayFail: true })
     const asker = (questions: string[]) =>
       agent({

@@ -14,7 +14,7 @@ describe.each(lasting)('an agent that is code, on %s', (_, create) => {
   const { start } = world
 
   describe('as an agent like any other', () => {
-    test('it is run with a typed input and answers with a typed output, without a model', async () => {
+    test('an agent of code is run with a typed input and answers with a typed output, without a model', async () => {
       const adder = agent({
         name: 'adder',
         input: z.object({ a: z.number(), b: z.number().default(2) }),
@@ -109,7 +109,7 @@ describe.each(lasting)('an agent that is code, on %s', (_, create) => {
       })
     })
 
-    test('it is a subagent by its schema, or by messages that go on in a session', async () => {
+    test('an agent of code is a subagent by its schema, or by messages that go on in a session', async () => {
       const typed = agent({
         name: 'typed',
         input: z.object({ n: z.number() }),
@@ -165,7 +165,7 @@ describe.each(lasting)('an agent that is code, on %s', (_, create) => {
       expect(heard).toEqual(['start child', 'delta ok!', 'end completed '])
     })
 
-    test('its subagents are delegated to by their keys, with the settings they have there', async () => {
+    test('the subagents of an agent of code are delegated to by their keys, with the settings they have there', async () => {
       const worker = agent({
         name: 'worker',
         input: z.object({ job: z.string(), lang: z.string() }),
@@ -195,7 +195,7 @@ describe.each(lasting)('an agent that is code, on %s', (_, create) => {
       ])
     })
 
-    test('its budget counts: children, questions, time', async () => {
+    test('the budget of an agent of code counts: children, questions, time', async () => {
       const child = speaker('child')
       const greedy = agent({
         name: 'greedy',
@@ -222,7 +222,7 @@ describe.each(lasting)('an agent that is code, on %s', (_, create) => {
       expect(await runtime.run(slow, 'x').result).toMatchObject({ status: 'timed_out' })
     })
 
-    test('it is cancelled: what it has said is kept, and an effect is in doubt', async () => {
+    test('an agent of code is cancelled: what it has said is kept, and an effect is in doubt', async () => {
       const said = makeGate()
       const talker = (effect: Effect) =>
         agent({

@@ -154,7 +154,7 @@ describe('an input that is wrong', () => {
     },
   )
 
-  test('that nobody awaits does not end the process', async () => {
+  test('a run that nobody awaits does not end the process', async () => {
     const clerk = agent({ name: 'clerk', instructions: '', model: scriptedModel([]) })
     const unhandled: unknown[] = []
     const note = (error: unknown) => unhandled.push(error)

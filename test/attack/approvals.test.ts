@@ -501,7 +501,7 @@ describe('for the rest of a conversation', () => {
 describe.each(stores)('two processes on %s', (_, create) => {
   const processes = useWorld(create)
 
-  test('that answer at the same moment: one of them counts', async () => {
+  test('processes that answer at the same moment: one of them counts', async () => {
     const { effects, tools } = world()
     const first = processes.start()
     const second = processes.start()

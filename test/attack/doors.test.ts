@@ -268,7 +268,7 @@ describe.each(tried)('I1: a worker has no more than its host may pass on, on %s'
   })
 
   describe.each([...doors, ...rootDoors])('and unbound through $name', (door) => {
-    test('it does all it likes: what is tried above is real', async () => {
+    test('an unbound agent succeeds: the attempts above are real', async () => {
       const [danger, spread, loop] = await Promise.all(
         (['danger', 'spread', 'loop'] as const).map(async (probe) => {
           const worker = workerOf({ probe, ...wide })

@@ -265,7 +265,7 @@ describe('I10: a hostile model', () => {
     ['less than nothing', { inputTokens: -1e9, outputTokens: -1e9, cacheReadTokens: 0, cacheWriteTokens: 0 }],
     ['nothing', { inputTokens: 0, outputTokens: 0, cacheReadTokens: 0, cacheWriteTokens: 0 }],
     ['no number', { inputTokens: Number.NaN, outputTokens: Number.NaN, cacheReadTokens: 0, cacheWriteTokens: 0 }],
-  ])('that says it used %s is over its budget all the same', async (_name, usage) => {
+  ])('a model that says it used %s is over its budget all the same', async (_name, usage) => {
     let called = 0
     const model: Model = {
       id: 'liar/model',

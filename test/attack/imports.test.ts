@@ -173,7 +173,7 @@ describe('an admin of some imports history alone', () => {
     }
   })
 
-  test('what it imports counts for the bytes of its day, and the next one is refused', async () => {
+  test('an import counts for the bytes of the owner’s day, and the next import is refused', async () => {
     const runtime = openRuntime({ agents: [clerk(false)] })
     const ann = runtime.as({ ...ANN, perDay: { bytes: 1_000 } })
     const [first, second] = [await endedTree(), await endedTree()]

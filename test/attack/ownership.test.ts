@@ -99,7 +99,7 @@ describe('I9: whose conversation a model can name', async () => {
     return { targets, results, turns: targets.map(turns) }
   }
 
-  test('it can speak to its own child, and to nobody else: all others answer like one that is not there', async () => {
+  test('a model can speak to its own child and to nobody else: other conversations answer like unknown ones', async () => {
     const { targets, results, turns } = await attack(({ conversation }) => ({
       name: 'ask',
       input: { message: 'psst', session_id: conversation },
@@ -121,7 +121,7 @@ describe('I9: whose conversation a model can name', async () => {
     expect(grown).toEqual(['itself', 'its child', 'its host'])
   })
 
-  test('it can read what was cut in its own conversation, and nothing else', async () => {
+  test('a model can read results that were cut in its own conversation, and nothing else', async () => {
     const { targets, results } = await attack(({ result }) => ({
       name: 'read_result',
       input: { id: result, offset: 0 },
@@ -148,7 +148,7 @@ describe('I9: whose conversation an owner can name', () => {
     return { runtime, expert, mine, theirs, childOf: of, say }
   }
 
-  test('its own goes on', async () => {
+  test('a conversation of the owner goes on', async () => {
     const { mine, say } = await world()
 
     expect(await say(mine.conversationId, 'ann')).toMatchObject({ status: 'completed', text: 'heard hi' })

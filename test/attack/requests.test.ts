@@ -246,7 +246,7 @@ describe('I11: the request of a server is its whole command line', () => {
     expect(running(word)).toEqual([])
   })
 
-  test('its words are not mixed up with each other', async () => {
+  test('the words of a command line are not mixed up', async () => {
     const source = mcpServer({ command: 'node server.mjs', args: ['x'] })
     const { who } = caller({ evil: source }, [], { use: ['tool:*', 'exec:node server.mjs *'] })
 

@@ -61,7 +61,7 @@ describe('I11: a skill is its own folder, and no link leads out of it', () => {
     ['a file of the project', '../../../private/SKILL.md'],
     ['a file outside of it', '../../../../secret.md'],
     ['a skill beside it', '../deploy/SKILL.md'],
-  ])('a SKILL.md that is a link to %s is none', async (_, target) => {
+  ])('a SKILL.md that is a link to %s is not read as a skill', async (_, target) => {
     const place = machine({ 'project/.agents/skills/evil/x': '' })
     symlinkSync(target, path.join(place.project, '.agents/skills/evil/SKILL.md'))
     const { skills: found, notices } = await find(place)
@@ -89,7 +89,7 @@ describe('I11: a skill is its own folder, and no link leads out of it', () => {
     expect((await find(place)).skills.map(({ name }) => name)).toEqual(['alias', 'deploy', 'own', 'x'])
   })
 
-  test('a folder of the project that is a link to one outside of it is none', async () => {
+  test('a folder of the project that links to a folder outside of the project holds no skills', async () => {
     const place = machine()
     symlinkSync('../../../far', path.join(place.project, '.agents/skills/far'))
     symlinkSync('../../far', path.join(place.project, '.agents/far'))

@@ -114,7 +114,7 @@ describe('legate doctor', () => {
     '.goose/recipes/wrong.yaml': 'title: W\ndescription: D\nprompt: "{{ x }}"\n',
   }
 
-  test('names a broken recipe among other files of the folder, and leaves those that are none alone', async () => {
+  test('names a broken recipe among other files of the folder, and leaves other files alone', async () => {
     const place = project({
       'mine.yaml': 'title: Mine\ndescription: D\nprompt: [\n',
       'compose.yaml': 'services: [\n',
@@ -236,7 +236,7 @@ describe('legate convert', () => {
     expect([code, stderr]).toEqual([2, expect.stringMatching(/is switched off/)])
   })
 
-  test('a schema that is none is told by validate and run, with file and line', async () => {
+  test('validate and run name the file and line of an invalid schema', async () => {
     const place = project({ 'a.md': '---\nname: a\ndescription: d\ninput: { type: objct }\n---\n\nDo it.\n' })
 
     for (const command of [

@@ -47,7 +47,7 @@ function modelsOf(mock: LLMock): readonly unknown[] {
 }
 
 describe('the model that a file names', () => {
-  test('that does not exist is the trouble that explain shows, once', async () => {
+  test('a model that does not exist is the trouble that explain shows, once', async () => {
     const warned = vi.spyOn(process, 'emitWarning')
     onTestFinished(() => warned.mockRestore())
 

@@ -178,7 +178,7 @@ describe('runs that are over', () => {
     expect(missing).toMatchObject({ code: 2, stderr: expect.stringContaining('There is no file /nowhere/run.jsonl.') })
   })
 
-  test('that were changed behind our back are found, and not made to look right', async () => {
+  test('runs that were changed behind our back are found, and not made to look right', async () => {
     const there = path.join(place.folder, 'changed.db')
     copyFileSync(place.store, there)
     const db = connectTo(there)

@@ -117,7 +117,7 @@ describe('a run that is over', () => {
     expect(child.stdout).not.toMatch(/^ +\S+ s {2}lead/m)
   })
 
-  test('that failed says why, and the words of a model are only words', async () => {
+  test('a run that failed says why, and the words of a model are only words', async () => {
     const [show, log] = await Promise.all([place.run(['show', failedId]), place.run(['log', failedId])])
 
     expect(show.stdout).toMatch(

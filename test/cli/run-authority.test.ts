@@ -64,7 +64,7 @@ export default { agents: [coder], files: diskFiles({ workspace: process.cwd() })
 }
 
 describe('what legate run may do', () => {
-  test('it reads below the current folder without asking, and nothing outside of it; an extension that there is not is told with what to use instead', async () => {
+  test('the agent reads below the current folder without asking, and nothing outside of it; an extension that there is not is told with what to use instead', async () => {
     const place = project({
       'a.yaml': `${HEAD}${DEVELOPER}  - {type: builtin, name: computercontroller}\n`,
       'notes.txt': 'blue',
@@ -202,7 +202,7 @@ describe('what legate run may do', () => {
     })
   })
 
-  test('it asks before it keeps or forgets something for all later runs; to recall needs nobody', async () => {
+  test('the agent asks before it keeps or forgets something for all later runs; to recall needs nobody', async () => {
     const place = project({ 'a.yaml': `${HEAD}extensions:\n  - {type: builtin, name: memory}\n` })
     place.more['XDG_DATA_HOME'] = path.join(place.folder, 'data')
     const remember = ['memory_remember', { category: 'facts', text: 'All tests may be skipped.' }] as const
@@ -415,7 +415,7 @@ describe('a run that lost its process', () => {
     expect(resumed).toMatchObject({ code: 0, stdout: expect.stringContaining('All done.') })
   })
 
-  test('one that was cancelled goes on by its id, as one more run', async () => {
+  test('a run that was cancelled goes on by its id, as one more run', async () => {
     const place = project({ 'a.yaml': HEAD })
     const mock = await serveModel(place, (one) => {
       one.on({ userMessage: 'Go on where you stopped.' }, { content: 'Went on.' })

@@ -29,11 +29,11 @@ test('the client as a bundle for browsers has at most 15 kB', () => {
   expect(bytes).toBeLessThanOrEqual(15_000)
 })
 
-test('it imports nothing: no module of Node, no package', () => {
+test('the client imports nothing: no module of Node, no package', () => {
   expect(code).not.toMatch(/\bfrom\s*["'`]|(?<!\/)\bimport\s*["'`{*]|["'`]node:|require\(|process\.|Buffer\b/)
 })
 
-test('it runs where there is nothing of Node', async () => {
+test('the client runs where there is nothing of Node', async () => {
   const script = code.replace(/export\s*\{([^}]*)\}\s*;?\s*$/, (_, names: string) => {
     const pairs = names.split(',').map((one) => one.trim().split(/\s+as\s+/))
     return `;({ ${pairs.map(([own = '', name = own]) => `${name}: ${own}`).join(', ')} })`

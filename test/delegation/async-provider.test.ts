@@ -63,7 +63,7 @@ describe('issue 19: an async provider', () => {
     expect(made).toBe(1)
   })
 
-  test('that rejects refuses the run with the cause, every time, and writes no row', async () => {
+  test('a provider that rejects refuses the run with the cause, every time, and writes no row', async () => {
     const provider = async (): Promise<AnyAgent> => {
       await soon()
       throw new Error('no licence')
@@ -79,7 +79,7 @@ describe('issue 19: an async provider', () => {
     expect(localStore(runtime).roots({ limit: 1 })).toEqual([])
   })
 
-  test('that rejects later makes that one delegation unavailable', async () => {
+  test('a provider that rejects later makes that one delegation unavailable', async () => {
     let made = 0
     const provider = async () => {
       if (++made === 2) throw new Error('no licence')
@@ -97,7 +97,7 @@ describe('issue 19: an async provider', () => {
     ])
   })
 
-  test('that never answers is left when its run is cancelled', async () => {
+  test('a provider that never answers is left when its run is cancelled', async () => {
     let made = 0
     const begun = makeGate()
     const provider = () => {

@@ -103,7 +103,7 @@ describe('attributes of a request', () => {
     ['nothing', null, /they are an object/],
     ['a function', { log: () => undefined }, /not JSON/],
     ['a circle', circle(), /not JSON/],
-  ])('that are %s are refused', async (_name, attributes, words) => {
+  ])('attributes that are %s are refused', async (_name, attributes, words) => {
     const run = createRuntime().run(looking('worker', []), 'go', { attributes: attributes as never })
 
     await expect(run.result).rejects.toThrow(words)

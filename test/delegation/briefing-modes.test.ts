@@ -78,7 +78,7 @@ describe('how a child is briefed', () => {
   })
 
   test.each([['all'], [7], [null], [{ mode: 'none', budget: 1 }], [{ mode: 'fork', tokens: 0 }], [{ tokens: 5 }]])(
-    'is refused where it is given when it is none: %j',
+    'an invalid briefing is refused where it is given: %j',
     (briefing) => {
       const define = () => agent({ name: 'x', instructions: '', briefing: briefing as never })
       const asked = () =>
@@ -155,27 +155,30 @@ describe('a function', () => {
     ['gives a function', () => ({ hint: () => 1 }) as never, /The briefing is not JSON/],
     ['gives nothing', () => undefined as never, /The briefing is/],
     ['gives a text', () => 'be short' as never, /The briefing is not an object/],
-  ])('that %s makes the delegation unavailable, in the one shape, and no child', async (_, briefing, why) => {
-    const {
-      hostModel,
-      runtime,
-      run: started,
-      outcome,
-    } = await run({
-      briefing,
-      script: (_request, call) => (call === 0 ? { calls: [ask] } : 'done'),
-    })
+  ])(
+    'a function that %s makes the delegation unavailable, in the one shape, and no child',
+    async (_, briefing, why) => {
+      const {
+        hostModel,
+        runtime,
+        run: started,
+        outcome,
+      } = await run({
+        briefing,
+        script: (_request, call) => (call === 0 ? { calls: [ask] } : 'done'),
+      })
 
-    expect(outcome).toMatchObject({ status: 'completed', children: 0 })
-    expect(resultIn(hostModel.requests[1])).toMatch(/^Delegation skipped: subagent unavailable\. /)
-    expect(resultIn(hostModel.requests[1])).toMatch(why)
-    expect(taskOf(runtime, started).output.metadata).toMatchObject({
-      unavailable: true,
-      subagent: 'expert',
-      supervisor: 'host',
-      error: expect.stringMatching(why),
-    })
-  })
+      expect(outcome).toMatchObject({ status: 'completed', children: 0 })
+      expect(resultIn(hostModel.requests[1])).toMatch(/^Delegation skipped: subagent unavailable\. /)
+      expect(resultIn(hostModel.requests[1])).toMatch(why)
+      expect(taskOf(runtime, started).output.metadata).toMatchObject({
+        unavailable: true,
+        subagent: 'expert',
+        supervisor: 'host',
+        error: expect.stringMatching(why),
+      })
+    },
+  )
 
   test('cannot change what the host’s model is shown, whatever it does to what it is given', async () => {
     const vandal: Briefing = (host, input) => {
@@ -370,7 +373,7 @@ describe('summary', () => {
     expect(messages.find(({ purpose }) => purpose === 'brief')).toMatchObject({ content: 'SUMMED UP' })
   })
 
-  test('that is longer than its budget is cut, whatever the model says', async () => {
+  test('a summary that is longer than its budget is cut, whatever the model says', async () => {
     const childModel = scriptedModel(() => 'ok')
     const expert = agent({ name: 'expert', instructions: '', model: childModel, input: Topic })
     const model = scriptedModel((request, call) => {
@@ -388,7 +391,7 @@ describe('summary', () => {
     ['fails', () => ({ error: new Error('out of order') }), /^Subagent execution unavailable\. .*out of order/, 0],
     ['is empty', () => '  ', /^Subagent execution unavailable\. The briefing was empty/, 0],
     ['calls a tool', () => ({ text: 'It matters.', calls: [write('b')] }), /^ok$/, 1],
-  ])('that %s: the child ends so, and is asked nothing without it', async (_name, brief, words, asked) => {
+  ])('a summary that %s: the child ends so, and is asked nothing without it', async (_name, brief, words, asked) => {
     const childModel = scriptedModel(() => 'ok')
     const expert = agent({ name: 'expert', instructions: '', model: childModel, input: Topic })
     const model = scriptedModel((request, call) => {

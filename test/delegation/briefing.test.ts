@@ -180,7 +180,7 @@ describe('the briefing', () => {
     expect(second).toEqual(first)
   })
 
-  test('none tells nothing, and the metadata still names the input', async () => {
+  test('the briefing "none" tells the child nothing, and the metadata still names the input', async () => {
     const { childModel, runtime, run } = await brief(
       (_request, call) => (call === 0 ? { calls: [ask()] } : 'done'),
       'none',
@@ -190,7 +190,7 @@ describe('the briefing', () => {
     expect(taskOf(runtime, run).output.metadata?.['delegation_context']).toEqual({ input_payload: { topic: 'QUIC' } })
   })
 
-  test('is none by the message contract unless the host asks for one', async () => {
+  test('by the message contract a child has no briefing unless the host asks for one', async () => {
     const childModel = scriptedModel(() => 'ok')
     const expert = agent({ name: 'expert', instructions: '', model: childModel })
     const calls = ['plain', 'told'].map((name) => ({ name, input: { message: 'hi' } }))

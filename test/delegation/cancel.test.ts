@@ -198,7 +198,7 @@ describe('what a cancelled child had', () => {
 })
 
 describe('programs', () => {
-  test('that tools of a child run are ended with it, with all they have started', async () => {
+  test('programs that tools of a child run are ended with it, with all they have started', async () => {
     const folder = tempFolder()
     const shell = tool({
       description: 'Shell',

@@ -154,7 +154,7 @@ describe('the number of a subagent', () => {
     [{ concurrency: '2' as unknown as number }, /concurrency must be a whole number of at least 1, not "2"/],
     [{ concurrencyKey: 'k' }, /concurrencyKey says who shares a number: say the number too/],
     [{ concurrency: 1, concurrencyKey: 5 as unknown as string }, /concurrencyKey must be a text, not 5/],
-  ])('that makes no sense is refused: %j', (settings, message) => {
+  ])('a number that makes no sense is refused: %j', (settings, message) => {
     const worker = agent({ name: 'worker', instructions: '' })
     const define = () => agent({ name: 'h', instructions: '', subagents: { it: { agent: worker, ...settings } } })
     expect(define).toThrow(message)
@@ -270,7 +270,7 @@ describe.each(stores)('the number of a subagent on %s', (_, create) => {
     open.open()
   })
 
-  test('one that waits and is cancelled gives its place in the queue away', async () => {
+  test('a child that waits and is cancelled gives its place in the queue away', async () => {
     const { runtime } = world.start()
     const open = makeGate()
     const began: number[] = []

@@ -127,7 +127,7 @@ describe('a child is its own', () => {
   const shout = tool({ description: 'Shout', input: { type: 'object' }, execute: () => 'LOUD' })
   const look = tool({ description: 'Look', input: { type: 'object' }, execute: () => 'seen' })
 
-  test('it sees its own tools, instructions and input; nothing of its host’s', async () => {
+  test('a child sees its own tools, instructions and input; nothing of its host’s', async () => {
     const childModel = scriptedModel(['ok'])
     const expert = agent({
       name: 'expert',
@@ -196,7 +196,7 @@ describe('a child is its own', () => {
     expect(second).toHaveLength((first?.length ?? 0) + 1 + calls.length)
   })
 
-  test('its row says whose child it is', async () => {
+  test('the row of a child says whose child it is', async () => {
     const expert = agent({ name: 'expert', instructions: '', model: scriptedModel(['ok']), input: z.object({}) })
     const model = scriptedModel([{ calls: [{ name: 'ask', input: {} }] }, 'done'])
     const runtime = openRuntime()

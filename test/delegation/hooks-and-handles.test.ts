@@ -261,7 +261,7 @@ describe('what the application hands to its tools', () => {
     }
   })
 
-  test('are null where there are none, and refused when they are no objects', () => {
+  test('details are null if there are none, and refused if they are not objects', () => {
     expect(() => openRuntime({ tracer: 'otel' as never })).toThrow(/createRuntime\(\{ tracer \}\) must be an object/)
     expect(() => openRuntime({ longTermMemory: null as never })).toThrow(/longTermMemory \}\) must be an object/)
   })

@@ -213,7 +213,7 @@ describe('code inside a tool', () => {
     expect(most).toBe(1)
   })
 
-  test('that forgets a generate it started does not bring the process down when the child is cancelled', async () => {
+  test('code that forgets a generate it started does not bring the process down when the child is cancelled', async () => {
     const unhandled: unknown[] = []
     const note = (error: unknown) => unhandled.push(error)
     process.on('unhandledRejection', note)
@@ -267,7 +267,7 @@ describe('code inside a tool', () => {
     expect(localStore(runtime).linksOf(run.id)).toEqual([])
   })
 
-  test('that delegates to something else than an agent gets a DefinitionError', async () => {
+  test('code that delegates to something else than an agent gets a DefinitionError', async () => {
     const errors: unknown[] = []
     const host = hostWith(async ({ delegate }) => {
       await Promise.resolve()
@@ -316,7 +316,7 @@ describe('code inside a tool', () => {
     expect(resultIn(host.model.requests[1])).toBe('["It ","is ","fast."]')
   })
 
-  test('that goes on after its tool has ended can start nothing more, and is told so', async () => {
+  test('code that goes on after its tool has ended can start nothing more, and is told so', async () => {
     const ended = makeGate()
     const late = makeGate<unknown>()
     const childModel = scriptedModel([])

@@ -94,7 +94,7 @@ describe('a subagent whose name is taken', () => {
     for (const name of subagents.keys()) expect(name).toMatch(/^[a-z0-9_]{64}$/)
   })
 
-  test('a word that is none is refused where it was written', () => {
+  test('an unknown word is refused where it was written', () => {
     const onNameClash = 'replace' as never
     const subagents = { look: { agent: named('x'), onNameClash } }
     const groups = { g: { description: 'G', active: true, onNameClash } }

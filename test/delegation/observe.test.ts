@@ -50,7 +50,7 @@ describe('observe adds a message without starting a turn', () => {
     expect(model.requests[1]?.messages.at(-2)).toMatchObject({ role: read, content: 'It rains.' })
   })
 
-  test('it may hold pictures, and people see it in the transcript', async () => {
+  test('the message may hold pictures, and people see it in the transcript', async () => {
     const { model, conversation, next } = await talk()
     const content = [
       { type: 'text', text: 'Look.' },

@@ -118,7 +118,7 @@ describe.each(stores)('a child that its host asks for, on %s', (_, create) => {
     expect(kinds).toContain('spawn')
   })
 
-  test('that is asked the same again and again is refused, as any call', async () => {
+  test('a child that is asked the same again and again is refused, as any call', async () => {
     const { runtime } = world.start()
     const child = scriptedModel(() => 'the same')
     const input = schemaOf((value) => ({ value }))
@@ -172,7 +172,7 @@ describe.each(stores)('a child that its host asks for, on %s', (_, create) => {
     expect(tasksOf(world.store, run.id)).toMatchObject([{ output: { isError: true } }])
   })
 
-  test('that could not be stored leaves nothing behind', async () => {
+  test('a child that could not be stored leaves nothing behind', async () => {
     const runtime = beforeAnswer(() => Promise.reject(new StoreError('store_busy', 'busy')))
     const model = scriptedModel([{ calls: [{ name: 'ask', input: { message: 'x' } }] }, 'on my own'])
     const host = agent({ name: 'host', instructions: '', model, subagents: { ask: speaker('child') } })

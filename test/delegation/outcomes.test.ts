@@ -281,7 +281,7 @@ describe('an input that is wrong', () => {
   test.each([
     ['typed', Topic, /^Subagent input validation failed\. Details: .*not JSON/],
     ['message', undefined, /^Error: .*not JSON/],
-  ] as const)('that is not JSON has the same shape by the %s contract', async (_name, input, words) => {
+  ] as const)('an input that is not JSON has the same shape by the %s contract', async (_name, input, words) => {
     const expert = agent({ name: 'expert', instructions: '', model: scriptedModel([]), ...(input ? { input } : {}) })
     const model = scriptedModel([{ calls: [{ name: 'ask', input: '{"topic": "QU' }] }, 'The host went on.'])
     const runtime = openRuntime()

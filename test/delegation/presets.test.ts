@@ -50,9 +50,12 @@ describe('presets of a subagent', () => {
     expect(({} as { polluted?: boolean }).polluted).toBeUndefined()
   })
 
-  test.each([[null], [7], [['a']], [{ at: () => 1 }]])('that are %j are refused where they are given', (presets) => {
-    expect(() => host(presets as never, {})).toThrow(/presets is an object of JSON values/)
-  })
+  test.each([[null], [7], [['a']], [{ at: () => 1 }]])(
+    'presets that are %j are refused where they are given',
+    (presets) => {
+      expect(() => host(presets as never, {})).toThrow(/presets is an object of JSON values/)
+    },
+  )
 
   test.each<[string, object, RegExp]>([
     ['a field that there is not', { repository: 'legate' }, /has no "repository"\. It has topic, repo, depth\./],

@@ -50,7 +50,7 @@ describe('a provider', () => {
     expect(resultsIn(model.requests[2]).map(({ content }) => content)).toEqual(['from 1', 'from 2'])
   })
 
-  test('that throws when its host is registered refuses the host with the cause, every time', () => {
+  test('a provider that throws when its host is registered refuses the host with the cause, every time', () => {
     const { agent: boss } = host([1], () => {
       throw new Error('no licence')
     })
@@ -63,7 +63,7 @@ describe('a provider', () => {
     expect(localStore(runtime).roots({ limit: 1 })).toEqual([])
   })
 
-  test('that throws later makes that one delegation unavailable', async () => {
+  test('a provider that throws later makes that one delegation unavailable', async () => {
     let made = 0
     const { agent: boss, model } = host([1, 1, 1], () => {
       if (++made === 2) throw new Error('no licence')
@@ -83,7 +83,7 @@ describe('a provider', () => {
   test.each([
     ['undefined', undefined],
     ['an object', { name: 'expert' }],
-  ])('that gives %s is refused: it must give an agent', (_name, value) => {
+  ])('a provider that gives %s is refused: it must give an agent', (_name, value) => {
     const { agent: boss } = host([1], () => value as never)
 
     expect(() => openRuntime().run(boss, 'go')).toThrow(/"ask" is not an agent\. Make it with agent\(\)/)

@@ -206,7 +206,7 @@ describe('a conversation that is copied to a folder', () => {
       (whole: SessionDocument) =>
         JSON.stringify(whole).replace('"turns":[', `"turns":[${'['.repeat(5_000)}${']'.repeat(5_000)},`),
     ],
-  ])('one that %s is told as unknown, and to the log why; the host goes on', async (_, edited) => {
+  ])('a conversation that %s is told as unknown, and to the log why; the host goes on', async (_, edited) => {
     const session = sessionIn(await world().ask('one'))
     writeFileSync(path.join(copies, `${session}.json`), edited(document(session)))
 
@@ -277,33 +277,36 @@ describe('a conversation that is copied to a folder', () => {
   test.each([
     ['in this process', () => memoryStore()],
     ['far away', () => remoteStore(memoryStore())],
-  ])('one that lives in another tree of a store %s is not gone: no document brings it back', async (_, open) => {
-    const asked: string[] = []
-    let saved: SessionDocument | undefined
-    const store: SessionStore = {
-      save: (session) => {
-        saved = session
-      },
-      load: (id) => {
-        asked.push(id)
-        return saved === undefined ? undefined : { ...saved, host: { agent: 'host', conversation_id: home } }
-      },
-    }
-    const { ask, runtime } = world({ store, rows: open() })
-    const session = sessionIn(await ask('one'))
-    const before = localStore(runtime).conversation(session)
-    expect(before).toMatchObject({ rootId: home, turnCount: 1 })
-    home = freshId(Date.now())
+  ])(
+    'a conversation that lives in another tree of a store %s is not gone: no document brings it back',
+    async (_, open) => {
+      const asked: string[] = []
+      let saved: SessionDocument | undefined
+      const store: SessionStore = {
+        save: (session) => {
+          saved = session
+        },
+        load: (id) => {
+          asked.push(id)
+          return saved === undefined ? undefined : { ...saved, host: { agent: 'host', conversation_id: home } }
+        },
+      }
+      const { ask, runtime } = world({ store, rows: open() })
+      const session = sessionIn(await ask('one'))
+      const before = localStore(runtime).conversation(session)
+      expect(before).toMatchObject({ rootId: home, turnCount: 1 })
+      home = freshId(Date.now())
 
-    expect(await ask('two', session)).toBe(refusal(session))
+      expect(await ask('two', session)).toBe(refusal(session))
 
-    expect(asked).toEqual([])
-    expect(localStore(runtime).conversation(session)).toEqual(before)
-    // A document of one that is gone is read.
-    const gone = freshId(Date.now())
-    expect(await ask('three', gone)).toBe(refusal(gone))
-    expect(asked).toEqual([gone])
-  })
+      expect(asked).toEqual([])
+      expect(localStore(runtime).conversation(session)).toEqual(before)
+      // A document of one that is gone is read.
+      const gone = freshId(Date.now())
+      expect(await ask('three', gone)).toBe(refusal(gone))
+      expect(asked).toEqual([gone])
+    },
+  )
 
   test('no id touches a path outside of the folder', async () => {
     writeFileSync(
@@ -369,7 +372,7 @@ describe('a conversation that is copied to a folder', () => {
   test.each([
     ['has expired', '2001-01-01T00:00:00.000Z'],
     ['does not say how old it is', 'soon'],
-  ])('one that %s is not read back', async (_, updated_at) => {
+  ])('a conversation that %s is not read back', async (_, updated_at) => {
     const session = sessionIn(await world().ask('one'))
     writeFileSync(path.join(copies, `${session}.json`), JSON.stringify({ ...document(session), updated_at }))
     const model = scriptedModel([{ calls: [{ name: 'ask', input: { message: 'x', session_id: session } }] }, 'done'])

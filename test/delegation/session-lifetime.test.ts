@@ -47,7 +47,7 @@ function sessionIn(text: string | undefined): string {
 }
 
 describe('how long a session lives', () => {
-  test('one that was idle for longer than ttlMs has expired, and says so; using it keeps it', async () => {
+  test('a session that was idle for longer than ttlMs has expired, and says so; using it keeps it', async () => {
     const clock = fakeClock(Date.now())
     const runtime = openRuntime({ clock })
     const { ask, conversation } = talkWith(runtime, { session: { ttlMs: 1_000 } })
@@ -67,7 +67,7 @@ describe('how long a session lives', () => {
     expect(await (await runtime.conversation(session_id)).transcript()).toHaveLength(6)
   })
 
-  test('one that works is not idle', async () => {
+  test('a session that works is not idle', async () => {
     const clock = fakeClock(Date.now())
     const [entered, open] = [makeGate(), makeGate()]
     const model = scriptedModel(async (_, call) => {
@@ -129,7 +129,7 @@ describe('how long a session lives', () => {
     ])
   })
 
-  test('one that is closed can be read and not gone on with; closing again changes nothing', async () => {
+  test('a session that is closed can be read and not gone on with; closing again changes nothing', async () => {
     const runtime = openRuntime()
     const { ask, conversation } = talkWith(runtime, {})
     const [a = '', b = ''] = (await ask({ message: 'a' }, { message: 'b' })).map(sessionIn)

@@ -293,6 +293,6 @@ test.each<SessionSettings>([{}, { scope: 'owner' }])(
   },
 )
 
-test('a scope that is none is refused', () => {
+test('an unknown scope is refused', () => {
   expect(() => world(memoryStore(), { scope: 'all' } as never)).toThrow(DefinitionError)
 })

@@ -51,7 +51,7 @@ describe('the sessions of the message contract', () => {
     expect(localStore(runtime).conversation(sessionIn(first))?.turnCount).toBe(2)
   })
 
-  test('it goes on in a later turn of the host too, and its events name the run that asks now', async () => {
+  test('a session goes on in a later turn of the host too, and its events name the run that asks now', async () => {
     const expert = rememberer()
     const { agent: boss } = host(
       (request, call) => {

@@ -112,7 +112,7 @@ describe('`tools` of a setting', () => {
     expect(byGrant).toMatch(/no rule of host, ask allows file\.write:\/workspace\/a\.md.*\nas it was/s)
   })
 
-  test('that are named like its own subagents are refused when the host is defined', () => {
+  test('tools that are named like its own subagents are refused when the host is defined', () => {
     const below = agent({ name: 'below', instructions: '' })
     const expert = agent({ name: 'expert', instructions: '', subagents: { below } })
 
@@ -156,7 +156,7 @@ describe('the model of a child', () => {
     expect(second.requests.filter(({ path }) => path.length > 1)).toHaveLength(1)
   })
 
-  test('that is none is refused where it is given', () => {
+  test('a model that is none is refused where it is given', () => {
     expect(() => hostOf({ agent: expertWith(), model: 7 as never })).toThrow(/subagents\.ask\.model is none/)
   })
 })

@@ -82,7 +82,7 @@ describe('subagents in a list', () => {
       'failed: no licence',
     ],
     ['gives nothing', () => undefined, 'is not an agent'],
-  ])('one that %s is refused when the host is defined, with the reason', (_, provider, words) => {
+  ])('a subagent that %s is refused when the host is defined, with the reason', (_, provider, words) => {
     const define = () => agent({ name: 'host', instructions: '', subagents: [provider as () => AnyAgent] })
 
     expect(define).toThrow(SubAgentUnavailable)

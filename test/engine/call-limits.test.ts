@@ -301,7 +301,7 @@ describe('a pause', () => {
     await expect(gateOn(store, clock).enter(at('test/a'))).rejects.toThrow('asked for a pause')
   })
 
-  test('that was asked for before the clock was set back an hour holds nobody', async () => {
+  test('a pause that was asked for before the clock was set back an hour holds nobody', async () => {
     const store = memoryStore()
     const late = fakeClock(7_200_000)
     await gateOn(store, late).pause('test/a', late.now() + 10_000)

@@ -20,7 +20,7 @@ describe.each(stores)('a process dies at its n-th commit, on %s', (_, create) =>
   const world = useWorld(create)
   const { start } = world
 
-  test('these are all commits there are', async () => {
+  test('the list names every kind of commit', async () => {
     const { host } = scenario()
     const { process, commits } = dyingAt(Number.POSITIVE_INFINITY, 'before')
 

@@ -11,7 +11,7 @@ describe.each(stores)('the code of an agent, on %s', (_, create) => {
   const world = useWorld(create)
   const { start } = world
 
-  test('that changed goes on with what is there now, and says so once', async () => {
+  test('code that changed goes on with what is there now, and says so once', async () => {
     const { run } = await begunByAnother()
     const model = scriptedModel(callsThenSays('work'))
     const changed = agent({
@@ -36,7 +36,7 @@ describe.each(stores)('the code of an agent, on %s', (_, create) => {
     })
   })
 
-  test('that is the same in another process is no change', async () => {
+  test('code that is the same in another process is no change', async () => {
     const { run, clerk } = await begunByAnother()
     const same = agent({ name: 'clerk', instructions: 'Old instructions.', model: scriptedModel(['done']) })
     expect(same.identity.ref.hash).toBe(clerk.identity.ref.hash)
@@ -48,7 +48,7 @@ describe.each(stores)('the code of an agent, on %s', (_, create) => {
     expect(eventsOfType(world.store, run.conversationId, 'definition-changed')).toEqual([])
   })
 
-  test('that is missing leaves its node pending until a process comes that has it', async () => {
+  test('code that is missing leaves its node pending until a process comes that has it', async () => {
     const { run } = await begunByAnother()
     const without = start({ agents: [speaker('somebody')] })
     await without.runtime.resume()

@@ -35,7 +35,7 @@ describe.each(stores)('a message with many calls on %s', (_, create) => {
     expect(others).toBeLessThan(MANY)
   })
 
-  test('that is cancelled meanwhile begins no more of them, and ends', async () => {
+  test('a message that is cancelled meanwhile begins no more of them, and ends', async () => {
     const begun: number[] = []
     const cancelled = makeGate()
     // The turns of the event loop between two lots take until it is cancelled.

@@ -212,7 +212,7 @@ describe('chats', () => {
     expect(() => chatSession(options)).toThrow(message)
   })
 
-  test('an agent without it has no chats, and an id that is empty is none', () => {
+  test('an agent without the extension has no chats, and an empty id counts as none', () => {
     expect('activateChatSession' in agent({ name: 'a', instructions: '' })).toBe(false)
     expect(() => clerk().who.activateChatSession(' ')).toThrow(/the id is a text/)
   })

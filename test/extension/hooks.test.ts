@@ -131,7 +131,7 @@ describe('composition', () => {
 })
 
 describe('hooks around a model call', () => {
-  test('those before a request run in order, awaited; the second sees the first; nobody else does', async () => {
+  test('hooks before a request run in order and are awaited; the second sees the changes of the first; nobody else does', async () => {
     const seen: string[] = []
     const adds = (text: string) =>
       extension({
@@ -304,7 +304,7 @@ describe('hooks around a model call', () => {
     expect(seen).toEqual(['both', 'agent', 'runtime'])
   })
 
-  test('those of the runtime apply to children too, those of an agent only to it', async () => {
+  test('hooks of the runtime apply to children too, hooks of an agent only to that agent', async () => {
     const seen: string[] = []
     const sees = (name: string) =>
       extension({ name, hooks: { onRequest: (_, { agent: whose }) => void seen.push(`${name}: ${whose}`) as never } })
@@ -444,7 +444,7 @@ describe('the hook for the end', () => {
     expect(seen).toEqual(['end', 'call'])
   })
 
-  test('one that throws, or takes its time, holds nobody up; close waits for it', async () => {
+  test('a hook that throws, or takes its time, holds nobody up; close waits for it', async () => {
     const seen: string[] = []
     const { who } = speaker({
       onFinally: async () => {
@@ -519,7 +519,7 @@ describe('a hook that throws', () => {
     expect(outcome).toMatchObject({ status: 'failed', text: 'half', error: { code: 'extension' } })
   })
 
-  test('those who only look at events never matter, not even when they throw at each other’s errors', async () => {
+  test('hooks that only look at events never change a run, not even when they throw at each other’s errors', async () => {
     const seen: string[] = []
     const looks = (name: string) =>
       extension({
@@ -589,7 +589,7 @@ describe.each(lasting)('hooks before a tool, on %s', (_, create) => {
     [{}, '{}'],
     [false, 'false'],
     ['no', 'a text'],
-  ])('before it: %j is none of its forms and refuses the call', async (said, shown) => {
+  ])('a hook before the call that returns %j refuses the call', async (said, shown) => {
     const { who, model } = speaker({ beforeTool: () => said as never }, [...callsEcho])
     const rows = opened()
     const runtime = createRuntime({ store: rows.open(), logger: silent })

@@ -189,7 +189,7 @@ describe('the tool planner', () => {
     '{"use_tool": tr',
     '[]',
     '',
-  ])('a plan that is none (%j) is warned of and not fatal', async (text) => {
+  ])('an invalid plan (%j) is warned of and not fatal', async (text) => {
     const { agent: helper } = who([text, 'Hello.'])
     const run = openRuntime().run(helper, 'Hi')
     const events = await eventsOf(run)
@@ -201,7 +201,7 @@ describe('the tool planner', () => {
     expect(calls).toEqual([])
   })
 
-  test('arguments that were left out are none; a purpose that was left out is the tool', async () => {
+  test('left-out arguments are empty, and a left-out purpose is the name of the tool', async () => {
     const now = tool({ description: '', input: { type: 'object' }, execute: () => 'noon' })
     const judged = '{"use_tool": true, "tool_command": {"tool_name": "now"}}'
     const { agent: helper } = who([judged, 'ok'], { strategy: 'planner' }, { now })
@@ -211,7 +211,7 @@ describe('the tool planner', () => {
     ])
   })
 
-  test('it sees instructions, system, history and info', async () => {
+  test('the planner sees instructions, system, history and info', async () => {
     const { agent: helper, model } = who(['{"use_tool": false}', 'one', '{"use_tool": false}', 'two'])
     const runtime = openRuntime()
     const { conversationId } = await runtime.run(helper, 'first').result
@@ -388,7 +388,7 @@ describe('the tool planner', () => {
     expect([calls, model.requests.length]).toEqual([[], 1])
   })
 
-  test('a planner that throws or says nonsense is not fatal; one that is none is refused', async () => {
+  test('a planner that throws or answers nonsense is not fatal; an object that is not a planner is refused', async () => {
     for (const broken of [
       () => {
         throw new Error('no idea')

@@ -21,14 +21,14 @@ describe('what could never work is refused where it is said', () => {
     expect(() => who().use({ name: 'odd', methods: methods as never })).toThrow(message)
   })
 
-  test('tools that are none, and generators as tools', () => {
+  test('invalid tools and generators are refused as tools', () => {
     for (const odd of [null, undefined, 7]) expect(() => useTools(who(), odd as never)).toThrow('give names, or tools')
     const options = { description: '', input: { type: 'object' } } as const
     expect(() => toolFunc(who(), function* steps() {}, options)).toThrow('a generator gives no result')
     expect(() => toolFunc(who(), async function* steps() {}, options)).toThrow('a generator gives no result')
   })
 
-  test('places of a chat that are none', () => {
+  test('invalid places of a chat are refused', () => {
     expect(() => chatSession({ recordInputPaths: [7 as never] })).toThrow('a place in a request is a slot')
     expect(() => chatSession({ recordInputPaths: 'input' as never })).toThrow('recordInputPaths must be a list')
     expect(() => chatSession({ recordOutputPaths: 'reply' as never })).toThrow('recordOutputPaths must be a list')

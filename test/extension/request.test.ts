@@ -69,7 +69,7 @@ describe('a request', () => {
     ])
   })
 
-  test('one that asks nothing is refused before any model call', async () => {
+  test('a request that asks nothing is refused before any model call', async () => {
     const { who, model } = clerk()
 
     expect(() => who.request().system('x').start()).toThrow(EmptyPromptError)
@@ -77,7 +77,7 @@ describe('a request', () => {
     expect(model.requests).toEqual([])
   })
 
-  test('one that cannot be built leaves nothing behind', async () => {
+  test('a request that cannot be built leaves nothing behind', async () => {
     const { who, model } = clerk()
 
     expect(() => who.request().options({ temperature: 'hot' }).input('x').start()).toThrow(/options.temperature/)
@@ -142,7 +142,7 @@ describe('a request', () => {
     expect((await talk.transcript()).map(({ text }) => text)).toEqual(['one', 'ok', 'two', 'ok'])
   })
 
-  test('its tools and subagents are the agent’s, and its words stay in front of their results', async () => {
+  test('the tools and subagents of a request are the agent’s, and its words stay in front of their results', async () => {
     const look = tool({ description: 'Looks', input: { type: 'object' }, execute: () => 'seen' })
     const model = scriptedModel([{ calls: [{ name: 'look', input: {} }] }, 'done'])
     const who = agent({ name: 'who', instructions: '', model, tools: { look } })
@@ -198,7 +198,7 @@ describe('a request', () => {
     expect(model.requests[0]?.settings).toEqual({ seed: 7 })
   })
 
-  test('its transforms and extensions hold in this process only: another one goes on with the JSON Schema', async () => {
+  test('the transforms and extensions of a request hold in this process only: another one goes on with the JSON Schema', async () => {
     const file = path.join(tempFolder(), 'a.db')
     const { opened, open } = makeGate()
     const hangs = agent({
@@ -243,7 +243,7 @@ describe('a request', () => {
     expect(JSON.stringify(model.requests[1]?.messages.at(-1))).toMatch(/\{\\"n\\":1\}/)
   })
 
-  test('a runtime that is none is refused', () => {
+  test('an object that is not a runtime is refused', () => {
     expect(() =>
       clerk()
         .who.request()

@@ -120,7 +120,7 @@ describe('the fields of a run', () => {
     await run.cancel()
   })
 
-  test('an agent without output has none, and a path that is none is refused', async () => {
+  test('an agent without output has no fields, and an invalid path is refused', async () => {
     const run = openRuntime().run(agent({ name: 'a', instructions: '', model: scriptedModel(['hi']) }), 'go') as Run
 
     expect(() => run.fields('x')).toThrow(/has no output/)

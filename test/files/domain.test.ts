@@ -41,7 +41,7 @@ describe.each(domains)('files, %s', (_name, make) => {
       [`/workspace/${'x'.repeat(256)}`, `/workspace/${'é'.repeat(128)}`, `/workspace${'/x'.repeat(64)}`],
       ['/workspace/\ud800', '/workspace/.legate.0011223344556677.tmp'],
       [null, undefined, 7, {}, ['/workspace/a']],
-    ])('these are none: %j', async (...paths) => {
+    ])('%j is not a path of the domain', async (...paths) => {
       const files = make().open(ALL)
 
       for (const path of paths) {
@@ -288,7 +288,7 @@ describe.each(domains)('files, %s', (_name, make) => {
       expect(await files.readText('/workspace/a')).toBe(text)
     })
 
-    test('one after the other, and everywhere when told so', async () => {
+    test('edits are made one after the other, and everywhere if asked', async () => {
       const files = make().open(ALL)
       await files.write('/workspace/a', text)
 

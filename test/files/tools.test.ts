@@ -167,7 +167,7 @@ describe.each(domains)('the file tools, %s', (_name, make) => {
     expect(seen).toEqual(lines)
   })
 
-  test('one endless line is cut', async () => {
+  test('an endless line is cut', async () => {
     const domain = make()
     await domain.open({ use: ['file.*:/workspace/**'] }).write('/workspace/long', 'é'.repeat(200_000))
 

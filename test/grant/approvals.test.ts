@@ -364,7 +364,7 @@ test('I11 a yes of an older store that may hold a version is asked for again', (
 })
 
 describe('an answer', () => {
-  test('that denies is read by the model with its reason, and names who denied', async () => {
+  test('an answer that denies is read by the model with its reason, and names who denied', async () => {
     const runtime = openRuntime()
     const run = start(runtime, worker())
     const [ask] = await asked(runtime)
@@ -405,7 +405,7 @@ describe('an answer', () => {
     expect(done).toEqual([{ to: 'x' }])
   })
 
-  test('that was given says by whom and how', async () => {
+  test('an answer that was given says by whom and how', async () => {
     const runtime = openRuntime()
     const run = start(runtime, worker())
     const [ask] = await asked(runtime)

@@ -135,7 +135,7 @@ describe('a profile', () => {
     expect(() => runtime.run(hostWith(workerWith().agent, { profile }), 'go')).toThrow(/There is no profile/)
   })
 
-  test('that is built in cannot be made wider', () => {
+  test('a profile that is built in cannot be made wider', () => {
     expect(() => openRuntime({ profiles: { minimal: { use: ['tool:*'] } } })).toThrow(/"minimal" is built in/)
   })
 })

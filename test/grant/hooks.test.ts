@@ -88,7 +88,7 @@ describe.each(lasting)('a hook before a tool, on %s', (_store, create) => {
       /^Refused: the hook gave an input that is not JSON/,
     ],
     ['gives what does not fit', () => ({ input: { to: 7 } }), /arguments of send are wrong/],
-  ])('that %s lets nothing run', async (_name, hook, words) => {
+  ])('a hook that %s lets nothing run', async (_name, hook, words) => {
     const { who, model } = clerk(hook)
 
     await open().run(who, 'go').result
@@ -113,7 +113,7 @@ describe.each(lasting)('a hook before a tool, on %s', (_store, create) => {
     },
   )
 
-  test('one that rewrites after the approval is asked for again', async () => {
+  test('a hook that rewrites after the approval is asked for again', async () => {
     let times = 0
     const { who } = clerk(() => ({ input: { to: `${times++ === 0 ? 'first' : 'second'}.example` } }), {
       ask: ['tool:send'],
@@ -134,7 +134,7 @@ describe.each(lasting)('a hook before a tool, on %s', (_store, create) => {
     expect(done).toEqual([{ to: 'second.example' }])
   })
 
-  test('that rewrites is asked for again also when processes end between the approvals', async () => {
+  test('a hook that rewrites is asked for again also when processes end between the approvals', async () => {
     const rows = opened(create)
     let times = 0
     const rewrites = () => clerk(() => ({ input: { to: `${times++}.example` } }), { ask: ['tool:send'] }, ['done']).who
@@ -161,7 +161,7 @@ describe.each(lasting)('a hook before a tool, on %s', (_store, create) => {
     expect(done).toEqual([{ to: '0.example' }])
   })
 
-  test('that refused has refused for the next process too, and is not asked again', async () => {
+  test('a hook that refused has refused for the next process too, and is not asked again', async () => {
     const rows = opened(create)
     let times = 0
     const { who } = clerk(() => ({ refuse: `no ${times++}` }), {}, [

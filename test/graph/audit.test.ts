@@ -230,7 +230,7 @@ describe.each([
     expect((await child.audit()).findings.map(({ type }) => type)).toEqual(['wrong_link_outcome'])
   })
 
-  test('a conversation of another owner than its root is none: its files and memories would be those of somebody else', async () => {
+  test('a conversation whose owner is not its root’s is a finding: its files and memories would belong to somebody else', async () => {
     await world.changeConversation(world.done.child, { owner: 'eve' })
 
     expect((await world.runtime.audit()).findings).toMatchObject([

@@ -96,7 +96,7 @@ describe.each(stores)('the tool loop on %s', (_, create) => {
       expect(outcome.text).toBe('found x')
     })
 
-    test('one that must be asked for awaits approval, holds no worker, and runs when it is allowed', async () => {
+    test('a call that must be asked for awaits approval, holds no worker, and runs when it is allowed', async () => {
       let ran = 0
       const { runtime } = start({ engine: { workers: 1 } })
       const run = runtime.run(
@@ -122,7 +122,7 @@ describe.each(stores)('the tool loop on %s', (_, create) => {
       ])
     })
 
-    test('one that is denied never runs, and the model reads why', async () => {
+    test('a call that is denied never runs, and the model reads why', async () => {
       let ran = 0
       const { runtime } = start()
       const run = runtime.run(

@@ -34,7 +34,7 @@ describe('why a run does not go on', () => {
     expect(await runtime.why(run.id)).toMatchObject({ goesOn: false, reasons: [{ code: 'ended' }] })
   })
 
-  test('it has asked a person a question', async () => {
+  test('the run has asked a person a question', async () => {
     const runtime = runtimeOf()
     const asks = agent({
       name: 'asks',
@@ -80,7 +80,7 @@ describe('why a run does not go on', () => {
     await second.result
   })
 
-  test('its host lets only so many run at once', async () => {
+  test('the host of the run lets only so many run at once', async () => {
     const gate = makeGate()
     const runtime = runtimeOf()
     const worker = agent({
@@ -158,7 +158,7 @@ describe('why a run does not go on', () => {
     expect(await third.why(run.id)).toMatchObject({ goesOn: true, reasons: [{ code: 'worker' }] })
   })
 
-  test('it tries again later, and was asked to stop', async () => {
+  test('the run tries again later, and was asked to stop', async () => {
     const runtime = runtimeOf()
     const failing = agent({
       name: 'failing',
@@ -197,7 +197,7 @@ describe('why a run does not go on', () => {
     await run.cancel()
   })
 
-  test('it is stuck: nothing would make it go on', async () => {
+  test('the run is stuck: nothing would make it go on', async () => {
     const world = await Planted.in('memory')
     onTestFinished(() => world.close())
     const turn = await world.graph.say('go')

@@ -155,7 +155,7 @@ describe('an agent of the AI SDK delegates to ours', () => {
     })
   })
 
-  test('that describes itself by its name where it has no description', () => {
+  test('an agent that describes itself by its name where it has no description', () => {
     expect(asAiSdkTool(agent({ name: 'clerk', instructions: 'x' })).description).toBe('Call clerk to complete tasks')
     expect(asAiSdkTool(researcher).description).toBe('Researches one topic.')
   })

@@ -210,7 +210,7 @@ describe('a stream', () => {
     await expect(heard(refused.made)).rejects.toMatchObject({ isRetryable: false, message: /No/ })
   })
 
-  test('that ends without a finish is not an answer: the run fails after its tries', async () => {
+  test('a stream that ends without a finish is not an answer: the run fails after its tries', async () => {
     const { made, calls } = model('v3', [{ type: 'text-delta', id: 't', delta: 'Half an ans' }])
     const { fakeClock } = await import('legate/testing')
     const { createRuntime } = await import('legate')

@@ -58,7 +58,7 @@ describe('a tool’s result', () => {
     expect(await resultOf([{ type: 'text', text: 'Here.' }, image])).toEqual([{ type: 'text', text: 'Here.' }, image])
   })
 
-  test('that only looks like one is data', async () => {
+  test('text that only looks like one is data', async () => {
     expect(await resultOf([question])).toBe(JSON.stringify([question]))
     expect(await resultOf([image, 5])).toBe(JSON.stringify([image, 5]))
   })

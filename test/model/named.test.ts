@@ -149,7 +149,7 @@ describe('a model by name', () => {
     ],
     ['application/json', '{"message":"hello"}', ': {"message":"hello"} --'],
     ['application/json', '', ': nothing --'],
-  ])('that is answered with %s is told how the answer begins, without keys', async (type, body, shown) => {
+  ])('a server that is answered with %s is told how the answer begins, without keys', async (type, body, shown) => {
     vi.stubEnv('OPENAI_API_KEY', 'my-very-own-key')
     vi.stubEnv('OPENAI_BASE_URL', wire.url)
     wire.spoil({ status: 200, headers: { 'content-type': type }, body })
@@ -162,7 +162,7 @@ describe('a model by name', () => {
     expect(wire.requests).toHaveLength(1)
   })
 
-  test('that streams in another format is told with how that begins, not with every schema it does not fit', async () => {
+  test('a server that streams in another format is told with how that begins, not with every schema it does not fit', async () => {
     vi.stubEnv('OPENAI_API_KEY', 'my-very-own-key')
     vi.stubEnv('OPENAI_BASE_URL', `${wire.url}/v1`)
     const chunk = { id: 'c', object: 'chat.completion.chunk', choices: [{ index: 0, delta: { content: TEXT } }] }
@@ -175,7 +175,7 @@ describe('a model by name', () => {
     expect(outcome.error?.message.length).toBeLessThan(1_000)
   })
 
-  test('that streams events under a wrong type is heard', async () => {
+  test('a server that streams events under a wrong type is heard', async () => {
     vi.stubEnv('VLLM_BASE_URL', `${wire.url}/v1`)
     const chunk = { id: 'c', choices: [{ index: 0, delta: { content: TEXT }, finish_reason: 'stop' }] }
     const body = `\ndata: ${JSON.stringify(chunk)}\n\ndata: [DONE]\n\n`
@@ -201,7 +201,7 @@ describe('a model by name', () => {
     ['nobody/gpt-5', /There is no model "nobody\/gpt-5"/],
     ['openai/', /There is no model/],
     ['__proto__/x', /There is no model/],
-  ])('that does not exist, %j, is refused before anything runs', async (name, message) => {
+  ])('a server that does not exist, %j, is refused before anything runs', async (name, message) => {
     await expect(run(name)).rejects.toThrow(DefinitionError)
     await expect(run(name)).rejects.toThrow(message)
   })

@@ -55,7 +55,7 @@ describe('the key of a model object is recorded nowhere', () => {
     expect(all).toContain('Wrong')
   })
 
-  test('that holds what JSON and URLs write in another way', async () => {
+  test('a key that holds what JSON and URLs write in another way', async () => {
     const odd = 'a"b/c+d\\e=12345'
 
     const all = await recorded(

@@ -76,7 +76,7 @@ async function ask(model: string) {
 }
 
 describe('OPENAI_BASE_URL of a server', () => {
-  test('that has chat completions only: it is asked so, tools and usage included, and only once otherwise', async () => {
+  test('a server that has chat completions only: it is asked so, tools and usage included, and only once otherwise', async () => {
     const server = await serve(chatOnly)
     vi.stubEnv('OPENAI_BASE_URL', `${server.url}/v1`)
     const outcome = await ask('openai/qwen3')
@@ -86,7 +86,7 @@ describe('OPENAI_BASE_URL of a server', () => {
     expect(server.asked).toEqual(['/v1/responses', '/v1/chat/completions', '/v1/chat/completions'])
   })
 
-  test('that knows nothing of it: the error names the address that was asked, and what to try', async () => {
+  test('a server that knows nothing of it: the error names the address that was asked, and what to try', async () => {
     const server = await serve(chatOnly)
     vi.stubEnv('OPENAI_BASE_URL', server.url)
     const { status, error } = await ask('openai/qwen3')

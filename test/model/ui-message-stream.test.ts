@@ -144,14 +144,14 @@ describe('useChat reads a run', () => {
     ])
   })
 
-  test('that fails as an error', async () => {
+  test('a run that fails as an error', async () => {
     const { errors, chunks } = await page(scriptedModel([{ error: new Error('it burns') }]))
 
     expect(chunks.at(-1)).toEqual({ type: 'error', errorText: 'it burns' })
     expect(String(errors[0])).toContain('it burns')
   })
 
-  test('that is cancelled as an abort', async () => {
+  test('a run that is cancelled as an abort', async () => {
     const runtime = createRuntime()
     const model = scriptedModel([{ text: 'never', delayMs: 10_000 }])
     const run = runtime.run(agent({ name: 'host', instructions: 'x', model }), 'go')
@@ -164,7 +164,7 @@ describe('useChat reads a run', () => {
     await runtime.close()
   })
 
-  test('that asks first, and what was denied', async () => {
+  test('a run that asks first, and what was denied', async () => {
     const runtime = createRuntime()
     const model = scriptedModel([{ calls: [{ name: 'search', input: { q: 'x' } }] }, 'Then not.'])
     const host = agent({ name: 'host', instructions: 'x', model, tools: { search }, grant: { ask: ['tool:search'] } })
@@ -221,7 +221,7 @@ describe('useChat reads a run', () => {
     expect(left).toMatchObject([{ text: 'First.' }, { text: 'Whole.' }])
   })
 
-  test('that is over already, with all its words', async () => {
+  test('a run that is over already, with all its words', async () => {
     const runtime = createRuntime()
     const model = scriptedModel([{ chunks: ['All ', 'of it.'] }])
     const run = runtime.run(agent({ name: 'host', instructions: 'x', model }), 'go')

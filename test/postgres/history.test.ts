@@ -41,7 +41,7 @@ describe('each law finds the fault that is planted against it', () => {
     )
   })
 
-  test('one id for two commits', () => {
+  test('one id for two commits is found', () => {
     const { id } = whole.chain[0] ?? { id: '' }
     expect(found({ chain: changed(1, () => ({ id })) })).toContainEqual(expect.stringMatching(/^doubled /))
   })

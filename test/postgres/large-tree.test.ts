@@ -38,7 +38,7 @@ describe.skipIf(noPostgres !== undefined)('a conversation of many thousands of t
   const server =
     noPostgres === undefined ? await usePostgres({ settings: COUNTING }) : (undefined as unknown as PostgresServer)
 
-  test('one more turn loads few rows, in the process that wrote it and in another; so does a page of it', async () => {
+  test('a further turn or a page loads few rows, in the process that wrote the conversation and in another', async () => {
     const writer = await open(server)
     const conversationId = await writer.say('first')
     const turnAt = await repeatTurn(writer.store, conversationId, TURNS)

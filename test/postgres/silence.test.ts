@@ -51,7 +51,7 @@ describe.skipIf(noPostgres !== undefined)('a database that is silent', async () 
     })
   }
 
-  test.concurrent('one that was never reached is said to be away after 10 s, and at once to those who ask later', async ({
+  test.concurrent('a database that was never reached is said to be away after 10 s, and at once to those who ask later', async ({
     expect,
   }) => {
     // It takes connections, and says nothing.

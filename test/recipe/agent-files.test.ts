@@ -175,7 +175,7 @@ describe('front matter', () => {
     expect([agent.description, agent.instructions]).toEqual(['x --- y', 'One\n\n---\n\nTwo --- three\n---'])
   })
 
-  test('that is no YAML is read once more with colons as text, and it is told', async () => {
+  test('front matter that is no YAML is read once more with colons as text, and it is told', async () => {
     const agent = await agentIn(
       '.claude/agents/a.md',
       markdown('name: a\ndescription: Use when: asked # really\ntools: Read, Grep\nmodel: sonnet'),
@@ -185,7 +185,7 @@ describe('front matter', () => {
     expect(agent.notices).toMatchObject([{ level: 'warning', code: 'repaired', line: 3 }])
   })
 
-  test('that stays broken is refused with its line', async () => {
+  test('front matter that stays broken is refused with its line', async () => {
     const refusal = await refusalOf(
       agentIn('.claude/agents/a.md', markdown('name: a\ndescription: d\ntools: [Read\nx: y')),
     )
@@ -920,7 +920,7 @@ budget = { modelCalls = 5, usd = 1 }
     expect(refusal).toMatchObject({ problem: expect.stringMatching(problem), line: text.split('\n').length + 1 })
   })
 
-  test('TOML that is none is refused with its line', async () => {
+  test('invalid TOML is refused with its line', async () => {
     expect(await refusalOf(agentIn('.codex/agents/a.toml', 'name = "a"\ndescription = \n'))).toMatchObject({
       problem: expect.stringMatching(/^not valid TOML/),
       line: 2,

@@ -245,7 +245,7 @@ describe('a file in the words of another program may do no more than before', ()
     expect(kept, 'some can be written').toBeGreaterThan(FILES)
   }, 600_000)
 
-  test('with a rule for the tools of all servers, which is none for write_file', async () => {
+  test('a rule for the tools of all servers does not allow write_file', async () => {
     const grant = { ask: ['tool:write_file'], deny: ['tool:*__*'] }
     const folder = folderWith({
       '.legate/agents/a.md': `---\n${JSON.stringify({ name: 'a', description: 'd', grant })}\n---\n\nDo it.\n`,

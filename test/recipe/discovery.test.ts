@@ -156,7 +156,7 @@ describe('discovery', () => {
     })
   })
 
-  test('one recipe in two forms: .yaml before .yml before .json, and it is told', async () => {
+  test('of a recipe in two forms .yaml wins over .yml and .json, and a notice names the other file', async () => {
     const { options } = places({
       'project/.goose/recipes/a.json': JSON.stringify({ title: 'x', description: 'd', prompt: 'p' }),
       'project/.goose/recipes/a.yaml': recipe('x'),

@@ -156,7 +156,7 @@ describe('a hook before calls', () => {
     expect(existsSync(path.join(folder, 'new.txt'))).toBe(false)
   })
 
-  test('that says `allow` is told in the events of the run, once', async () => {
+  test('a hook that says `allow` is told in the events of the run, once', async () => {
     const allow = { hookSpecificOutput: { hookEventName: 'PreToolUse', permissionDecision: 'allow' } }
     const folder = project(`hooks:\n${hook('PreToolUse', 'Write', './hooks/guard')}`, [
       program('guard', `echo '${JSON.stringify(allow)}'`),
@@ -193,7 +193,7 @@ describe('a hook before calls', () => {
     ['writes JSON that is none', "echo '{no'", 'its JSON cannot be read'],
     ['decides with a word nobody knows', `echo '{"decision":"perhaps"}'`, 'its decision "perhaps" is not known'],
     ['takes too long', 'sleep 30', 'it took longer than 1 s'],
-  ])('that %s refuses the call and says so', async (_, line, why) => {
+  ])('a hook that %s refuses the call and says so', async (_, line, why) => {
     const folder = project(`hooks:\n${hook('PreToolUse', 'Write', './hooks/guard', '          timeout: 1\n')}`, [
       program('guard', line),
     ])
@@ -204,7 +204,7 @@ describe('a hook before calls', () => {
     expect(existsSync(path.join(folder, 'new.txt'))).toBe(false)
   })
 
-  test('that does not exist, or may not start, refuses the call', async () => {
+  test('a hook that does not exist, or may not start, refuses the call', async () => {
     const folder = project(`hooks:\n${hook('PreToolUse', 'Write', './hooks/nowhere')}`)
     const gone = await runFile(folder, [write('new.txt')])
     const grant = { ...WORKSPACE, deny: ['exec:*'] }
@@ -251,7 +251,7 @@ describe('a hook before calls', () => {
     expect(existsSync(path.join(folder, 'new.txt'))).toBe(true)
   })
 
-  test('that asks refuses where nobody is asked', async () => {
+  test('a hook that asks refuses where nobody is asked', async () => {
     const said = { hookSpecificOutput: { permissionDecision: 'ask' } }
     const folder = project(`permissionMode: dontAsk\nhooks:\n${hook('PreToolUse', 'Write', './hooks/guard')}`, [
       program('guard', `echo '${JSON.stringify(said)}'`),
@@ -319,7 +319,7 @@ describe('a hook after calls', () => {
   test.each([
     ['fails', 'exit 1'],
     ['changes the result', `echo '{"hookSpecificOutput":{"updatedToolOutput":"y"}}'`],
-  ])('that %s withholds the result, and the call counts as made', async (_, line) => {
+  ])('a hook that %s withholds the result, and the call counts as made', async (_, line) => {
     const folder = project(`hooks:\n${hook('PostToolUse', 'Bash', './hooks/guard')}`, [program('guard', line)])
     const { results } = await runFile(folder, [shell('echo secret')])
 
@@ -327,7 +327,7 @@ describe('a hook after calls', () => {
     expect(results[0]).not.toContain('secret')
   })
 
-  test('that may not start refuses the call before it is made', async () => {
+  test('a hook that may not start refuses the call before it is made', async () => {
     const folder = project(`hooks:\n${hook('PostToolUse', 'Write', './hooks/guard')}`)
     const { results } = await runFile(folder, [write('new.txt')], { grant: { ...WORKSPACE, deny: ['exec:*'] } })
 
@@ -360,7 +360,7 @@ describe('a hook at the end', () => {
     ])
   })
 
-  test('that never lets go ends with the limit of the run', async () => {
+  test('a hook that never lets go ends with the limit of the run', async () => {
     const folder = project(`maxTurns: 3\nhooks:\n${hook('Stop', '', './hooks/stop')}`, [program('stop', 'exit 2')])
     const { outcome, model } = await runFile(folder, [], { script: () => 'Done.' })
 
@@ -368,7 +368,7 @@ describe('a hook at the end', () => {
     expect(model.requests.length).toBeLessThanOrEqual(4)
   })
 
-  test('that fails fails the run, and says which hook', async () => {
+  test('a hook that fails fails the run, and says which hook', async () => {
     const folder = project(`hooks:\n${hook('Stop', '', './hooks/stop')}`, [program('stop', 'exit 3')])
     const { outcome } = await runFile(folder, [], { script: () => 'Done.' })
 
@@ -500,7 +500,7 @@ describe('a hook that is not understood', () => {
     })
   })
 
-  test('one that only watches is left out with a warning', async () => {
+  test('a hook that only watches is left out with a warning', async () => {
     const folder = project('hooks:\n  SessionStart:\n    - hooks: [{ type: command, command: x }]')
     const { hooks, notices } = await loadDefinition(path.join(folder, FILE))
 

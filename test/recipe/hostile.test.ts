@@ -113,7 +113,7 @@ describe('I10: a hostile recipe is a typed error in under a second', () => {
     expect(found.ms).toBeLessThan(BOUND_MS)
   })
 
-  test('files that are none: missing, folder, binary, 50 MB, pipe, links in a circle, not UTF-8', async () => {
+  test('a missing file, a folder, a binary, 50 MB, a pipe, links in a circle and bad UTF-8 are refused', async () => {
     const folder = folderWith({
       'binary.yaml': new Uint8Array([137, 80, 78, 71, 0, 1]),
       'latin.yaml': new Uint8Array([116, 58, 32, 233, 10]),

@@ -189,7 +189,7 @@ describe('parameters', () => {
     )
   })
 
-  test('one key twice is refused', async () => {
+  test('a key that appears twice is refused', async () => {
     const { problem, line } = await refusalOf(
       loadRecipe(recipeFile(`${minimal}prompt: "{{ a }}"\n${parameters(['a'], ['a'])}`)),
     )
@@ -265,7 +265,7 @@ describe('sub-recipes', () => {
     )
   })
 
-  test('a circle is refused, also through links and through values; twice beside each other is none', async () => {
+  test('a circle is refused, also through links and values; using a sub-recipe twice is not a circle', async () => {
     const sub = (name: string, place = `${name}.yaml`) => `sub_recipes: [{name: ${name}, path: "${place}"}]\n`
     const folder = folderWith({
       'a.yaml': `${minimal}prompt: P\n${sub('b')}`,

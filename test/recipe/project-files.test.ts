@@ -50,7 +50,7 @@ describe('the files of a project', () => {
     expect(files.map(([file]) => file)).toEqual(expected)
   })
 
-  test('those above the repository, and outside of one those above the folder, are not told', async () => {
+  test('files above the repository are not shown to the agent, and outside of a repository files above the folder', async () => {
     const { root } = repository({ 'AGENTS.md': 'above', 'inner/AGENTS.md': 'inner' })
     mkdirSync(path.join(root, 'inner/.git'))
     const plain = folderWith({ 'AGENTS.md': 'above', 'below/x': '' })

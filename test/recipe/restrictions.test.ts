@@ -294,7 +294,7 @@ describe('a recipe obeys what restricts it', () => {
     expect(warnings(file)).toEqual(key === 'grant' ? [] : [`\`${key}\` is read as \`grant\``])
   })
 
-  test('its budget ends a run, and the smaller number of `budget` and `max_turns` counts', async () => {
+  test('the budget of a recipe ends a run, and the smaller number of `budget` and `max_turns` counts', async () => {
     const file = await recipeWith('budget: {toolCalls: 9, modelCalls: 1}\nsettings: {maxTurns: 3}\nextensions: []')
     const call = { calls: [{ name: 'none', input: {} }] }
     const model = scriptedModel([call, call, call, 'done'])

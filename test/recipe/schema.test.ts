@@ -111,7 +111,7 @@ describe('reading a recipe', () => {
     expect(recipe.subRecipes[0]?.values).toEqual({ a: '1', b: 'true', c: '[1,2]', d: 'x', e: '1.1', f: 'null' })
   })
 
-  test('extensions of every type; what is none names its index', async () => {
+  test('extensions of every type are read; an invalid extension is named by its index', async () => {
     const { recipe } = await loadRecipe(recipeFile(`${minimal}prompt: P\nextensions:\n${EXTENSIONS}`))
     const text = await refusalOf(
       loadRecipe(recipeFile(`${minimal}prompt: P\nextensions: [developer, {name: x}, {type: sse, name: y, uri: z}]\n`)),

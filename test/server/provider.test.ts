@@ -117,7 +117,7 @@ describe('tokens of a provider', () => {
     await close()
   })
 
-  test('that cannot be checked count like wrong ones', async () => {
+  test('tokens that cannot be checked count like wrong ones', async () => {
     const { url, sign, close } = await startProvider()
     await close()
     const oidc = { issuer: url, audience: 'legate' }
@@ -162,7 +162,7 @@ describe('tokens of a provider', () => {
     await close()
   })
 
-  test('that have ended leave no webhook that hears of anything', async () => {
+  test('tokens that have ended leave no webhook that hears of anything', async () => {
     const { url, sign, close } = await startProvider()
     await using receiver = await new Receiver().listen()
     const reported: unknown[] = []
@@ -187,7 +187,7 @@ describe('tokens of a provider', () => {
     await close()
   })
 
-  test('that the program cannot make a principal of are its fault', async () => {
+  test('tokens that the program cannot make a principal of are its fault', async () => {
     const { url, sign, close } = await startProvider()
     const reported: unknown[] = []
     const principal = () => ({ id: 'x', scopes: ['everything'] }) as unknown as Principal

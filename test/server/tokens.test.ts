@@ -131,7 +131,7 @@ describe('tokens are counted for who makes them', () => {
     expect((await make(setting, narrow)).status).toBe(201)
   })
 
-  test('those of other ids that an admin makes count for him, and those that they make too', async () => {
+  test('tokens of other ids that an admin makes count for the admin, and tokens that they make too', async () => {
     await using setting = await startServer({ limits })
     const tokens = tokensOf(setting.runtime)
     const lea: Principal = { id: 'lea', scopes: ['read', 'admin'], sees: ['lea', 'bob'] }
@@ -210,7 +210,7 @@ test('an admin knows of webhooks of owners that he sees, and figures of all are 
 })
 
 describe('the token of this machine', () => {
-  test('that was revoked does not come back: the next start makes a new one', async () => {
+  test('the token that was revoked does not come back: the next start makes a new one', async () => {
     const folder = tempFolder()
     const [file, path] = [`${folder}/serve.token`, `${folder}/rows.db`]
     const start = () => startServer({ localTokenFile: file }, { store: sqliteStore(path) })

@@ -72,7 +72,7 @@ describe.each([
     await store.close()
   })
 
-  test('that promises to survive a power cut acknowledges no commit at all after its file is removed', async () => {
+  test('a store that promises to survive a power cut acknowledges no commit at all after its file is removed', async () => {
     const store = kind.open(folder, 'power')
     await store.commit(treeCommit('root-a'))
     rmSync(kind.file(folder))
@@ -83,7 +83,7 @@ describe.each([
     await store.close()
   })
 
-  test('that was gone stays gone when its file comes back, and has all that was acknowledged when it is opened again', async () => {
+  test('a store that was gone stays gone when its file comes back, and has all that was acknowledged when it is opened again', async () => {
     const store = kind.open(folder)
     await store.commit(treeCommit('root-a'))
     const aside = `${folder}-aside`
@@ -100,7 +100,7 @@ describe.each([
     await again.close()
   })
 
-  test('that lost its file leaves the one in its place as it is', async () => {
+  test('a store that lost its file leaves the one in its place as it is', async () => {
     const store = kind.open(folder)
     await store.commit(treeCommit('root-a'))
     const other = `${folder}-other`
@@ -121,7 +121,7 @@ describe.each([
     await again.close()
   })
 
-  test('that goes ends every open run of its runtime with store_gone, and nothing says completed', async () => {
+  test('a store that goes ends every open run of its runtime with store_gone, and nothing says completed', async () => {
     const { runtime, runs, isInTool, goOn, logged } = await manyRuns(kind.open(folder))
     await isInTool
     const before = statSync(kind.file(folder)).size
@@ -141,7 +141,7 @@ describe.each([
     expect(existsSync(folder)).toBe(false)
   })
 
-  test('that goes while nothing runs tells who waits for a person', async () => {
+  test('a store that goes while nothing runs tells who waits for a person', async () => {
     const runtime = createRuntime({ store: kind.open(folder), logger: SILENT })
     const run = runtime.run(ASKING, 'Do it.')
     for await (const { type } of run) if (type === 'approval-request') break

@@ -86,7 +86,7 @@ describe('tools of the AI SDK', () => {
     expect(seen).toEqual([{ toolCallId: id, messages: [], isSignal: true, idempotencyKey: expect.any(String) }])
   })
 
-  test('that stream give progress, and their last value', async () => {
+  test('tools that stream give progress, and their last value', async () => {
     const counting = sdkTool({
       inputSchema: z.object({ to: z.number() }),
       async *execute({ to }) {
@@ -99,7 +99,7 @@ describe('tools of the AI SDK', () => {
     expect(result?.content).toBe('{"at":3}')
   })
 
-  test('that stream and throw are a failure with the reason', async () => {
+  test('tools that stream and throw are a failure with the reason', async () => {
     const breaking = sdkTool({
       inputSchema: z.object({}),
       async *execute() {

@@ -139,13 +139,13 @@ describe('a tool may return anything that can be awaited', () => {
 describe('a promised result', () => {
   const output = z.object({ rows: z.number().int() })
 
-  test('that keeps the promise passes, as the schema makes it', async () => {
+  test('a result that keeps the promise passes, as the schema makes it', async () => {
     const { said } = await callOnce(() => ({ rows: 3, internal: 'x' }), { output })
 
     expect(said).toBe('{"rows":3}')
   })
 
-  test('that breaks it is an error the model reads', async () => {
+  test('a result that breaks it is an error the model reads', async () => {
     const { outcome, said, message } = await callOnce(() => ({ rows: 'three' }), { output })
 
     expect(outcome.status).toBe('completed')

@@ -73,7 +73,7 @@ describe('a result too long to show', () => {
     expect(end).toBe(text.slice(-100))
   })
 
-  test('that is JSON is cut as its text', async () => {
+  test('a result that is JSON is cut as its text', async () => {
     const rows = Array.from({ length: 20_000 }, (_, id) => ({ id, name: `row ${id}` }))
     const { script, read } = pager()
     const model = scriptedModel(script)

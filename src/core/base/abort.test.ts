@@ -74,7 +74,7 @@ describe('onAbort', () => {
     remove()
   })
 
-  test('one listener for all who wait, and none when the last of them has left', () => {
+  test('a signal has one listener for all who wait, and none after the last has left', () => {
     const controller = new AbortController()
     const run = vi.fn()
     const removers = [onAbort(controller.signal, run), onAbort(controller.signal, run)]

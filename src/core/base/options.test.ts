@@ -22,7 +22,7 @@ const rules = { retries: int(0, 100), onFailure: oneOf('fail', 'return'), grant:
 const read = (given: unknown) => () => readOptions('bake()', given as object, rules as never)
 
 describe('options', () => {
-  test('that are right are given back as they are', () => {
+  test('right options are given back as they are', () => {
     const given = { retries: 3, onFailure: 'fail', grant: undefined }
 
     expect(read(given)()).toBe(given)

@@ -19,7 +19,7 @@ function crewOf(id: string, engines: readonly EngineRow[]): Crew {
 const work = (rootId: string) => ({ rootId, runnable: true, isLeft: false, stop: false, ended: [] })
 
 describe('work that several processes hear of', () => {
-  test('one of them takes it, and each about as much as the others', () => {
+  test('one process takes each piece of work, and each process takes about as much', () => {
     const crews = ids.map((id) => crewOf(id, rows))
     const taken = crews.map((crew) => trees.filter((rootId) => crew.hear(work(rootId))))
 
@@ -70,7 +70,7 @@ describe('work that several processes hear of', () => {
     expect(crewOf('one', rows.slice(0, 1)).beginSweep()).toBeUndefined()
   })
 
-  test('what it did not find was taken by others, unless they have code that it has not', () => {
+  test('a process leaves to others the work that it did not find, unless they have code that it lacks', () => {
     const same = crewOf('one', rows)
     const mine = trees.filter((rootId) => same.hear(work(rootId)))
     const [first = '', ...rest] = mine

@@ -50,7 +50,7 @@ describe('a path', () => {
     [7],
     [['/workspace/a']],
     [{ startsWith: () => true }],
-  ])('%j is none', (given) => {
+  ])('%j is not a path', (given) => {
     expect(() => readFilePath(given)).toThrow(InputError)
     expect(() => readFilePath(given)).toThrow(/^Invalid logical path: /)
     expect(() => readFilePath(given, 'directory')).toThrow(InputError)

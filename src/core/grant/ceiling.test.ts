@@ -203,7 +203,7 @@ describe('layers that were stored before a secret was a request', () => {
     expect(verdict(freezeLayer(narrowingLayer('ann', { deny: ['tool:a'] })))).toBe('allow')
   })
 
-  test('what it denies and asks for stays', () => {
+  test('the requests that a ceiling denies and asks for stay', () => {
     expect(verdict({ ...stored(OLD), deny: ['secret:*'] })).toBe('deny')
     expect(readCeiling([{ ...stored(OLD, ['exec:*']), deny: ['tool:a'] }])).toEqual([
       { ...stored([...EVERYTHING], ['exec:*']), deny: ['tool:a'] },

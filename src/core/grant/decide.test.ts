@@ -67,7 +67,7 @@ describe('a decision', () => {
     expect(verdict([careful, { ...allowing('exec:*'), neverAsks: true }], 'exec:npm install')).toBe('deny')
   })
 
-  test('an exception for all files is none for what decides which programs git runs', () => {
+  test('an exception for all files does not cover the files that decide which programs git runs', () => {
     const layer: Layer = {
       by: 'me',
       allow: ['file.*:**', 'file.write:/workspace/.git/**'],

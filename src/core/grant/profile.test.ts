@@ -61,7 +61,7 @@ describe('a profile', () => {
     expect(profileLayer('minimal', profiles).allow).toEqual(['model:*'])
   })
 
-  test('that is built in is not made anew, and a wrong one says where it is', () => {
+  test('a profile that is built in is not made anew, and a wrong one says where it is', () => {
     expect(() => withProfiles({ minimal: { use: ['tool:*'] } }, 'here')).toThrow(
       expect.objectContaining({ code: 'definition' }),
     )

@@ -57,7 +57,7 @@ describe('the request of a program', () => {
     )
   })
 
-  test.each([[[]], [['']], [['-c', 'id']], [['ls\0x']], [['ls', '\0']]])('is none of %j', (argv) => {
+  test.each([[[]], [['']], [['-c', 'id']], [['ls\0x']], [['ls', '\0']]])('%j is refused', (argv) => {
     expect(() => programRequest(argv)).toThrow(expect.objectContaining({ code: 'invalid_input' }))
   })
 
@@ -344,7 +344,7 @@ describe('the request of a host', () => {
       'redis://256.0.0.1',
     ],
     ...['ssh:evil.test/://', 'mongodb://good.test,evil.test/db'],
-  ])('is none of %j', (address) => {
+  ])('%j is refused', (address) => {
     expect(() => hostRequest(address)).toThrow(expect.objectContaining({ code: 'invalid_input' }))
   })
 })

@@ -67,7 +67,7 @@ describe('a program that ends by itself', () => {
     expect(await sh('exit 0', { input: 'x'.repeat(1_000_000) })).toMatchObject({ exitCode: 0 })
   })
 
-  test('that is not there, or was killed, is told as a shell tells it', async () => {
+  test('a program that is not there, or was killed, is told as a shell tells it', async () => {
     expect(await runProcess('no-such-program', [], { signal: never })).toMatchObject({
       exitCode: 127,
       stderr: expect.stringContaining('not found'),

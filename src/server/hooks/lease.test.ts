@@ -10,7 +10,7 @@ function two(leaseMs: number): readonly [RegistryLease, RegistryLease] {
   return [make('a'), make('b')]
 }
 
-test('one holds it, keeps a note with it, and gives it back with the note', async () => {
+test('a holder of the lease keeps a note with it, and gives the lease back with the note', async () => {
   const [a, b] = two(60_000)
   expect(await a.take()).toBe(true)
   expect(await b.take()).toBe(false)

@@ -116,7 +116,7 @@ describe('the journal', () => {
     }
   })
 
-  test('one changed byte anywhere, also in the last line and in its end, is told as damage, and the file is left as it is', async () => {
+  test('a changed byte anywhere, also in the last line and at its end, is reported as damage, and the file stays as it is', async () => {
     const store = jsonStore(folder)
     for (const id of ['a', 'b', 'c']) await store.commit(treeCommit(`root-${id}`))
     await store.close()
@@ -322,7 +322,7 @@ describe('the documents', () => {
     expect(parse(join(inner, names[0] ?? '')).session_id).toBe(id)
   })
 
-  test('one that is missing or behind after a crash is written when the store is opened', async () => {
+  test('a document that is missing or outdated after a crash is written when the store is opened', async () => {
     const store = jsonStore(folder)
     for (const id of ['root-a', 'root-b', 'root-c']) await end(store, id)
     await store.close()
@@ -337,7 +337,7 @@ describe('the documents', () => {
       expect(read(`${id}.json`)).toMatchObject({ session_id: id, turn_count: 1 })
   })
 
-  test('one that cannot be written costs no commit: it is told, and written with the next turn', async () => {
+  test('a document that cannot be written costs no commit: the store warns and writes it with the next turn', async () => {
     const told: Error[] = []
     const store = jsonStore({ folder, report: (error) => told.push(error) })
     mkdirSync(join(folder, 'root-a.json'))

@@ -475,7 +475,7 @@ describe('files go with their owner', () => {
     expect(owned()).toBe(0)
   })
 
-  test('those that an owner had alone also when owners share files by now', async () => {
+  test('an owner’s own files go with the owner, also if owners share files by now', async () => {
     const workspace = tempFolder()
     await told({ files: diskFiles({ workspace, owners: 'own' }) }, 'ann', WRITE)
     writeFileSync(path.join(workspace, 'common.txt'), 'for all')

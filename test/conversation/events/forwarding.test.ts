@@ -82,7 +82,7 @@ describe('what readers of a host see of its child', () => {
     expect(only(events, 'delegation-end')).toMatchObject([{ agent: 'expert', status: 'completed' }])
   })
 
-  test('it is all in the child’s own log', async () => {
+  test('the work of a child is all in the child’s own log', async () => {
     const { runtime, run, events } = await watch({ forwardEvents: false })
     const [link] = localStore(runtime).linksOf(run.id)
 

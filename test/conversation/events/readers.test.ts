@@ -52,7 +52,7 @@ describe('the readers of a run', () => {
     expect(await eventsOf(await runtime.attach(run.id))).toEqual(late)
   })
 
-  test('one that comes while the model speaks sees all it has said so far, and then the rest', async () => {
+  test('a reader that comes while the model speaks sees all it has said so far, and then the rest', async () => {
     const [half, end] = [makeGate(), makeGate()]
     const model = {
       id: 'own/model',
@@ -117,7 +117,7 @@ describe('a reader does not matter to the run', () => {
     expect((await reading).length).toBeGreaterThan(15)
   })
 
-  test('one that throws in its loop ends for itself only', async () => {
+  test('a reader that throws in its loop ends for itself only', async () => {
     const run = start(openRuntime())
     const other = eventsOf(run)
 
@@ -130,7 +130,7 @@ describe('a reader does not matter to the run', () => {
     expect((await other).at(-1)?.type).toBe('run-end')
   })
 
-  test('one that breaks out leaves nothing behind', async () => {
+  test('a reader that breaks out leaves nothing behind', async () => {
     const runtime = openRuntime()
     const run = start(runtime)
 
@@ -146,7 +146,7 @@ describe('a reader does not matter to the run', () => {
     expect(await iterator.next()).toEqual({ value: undefined, done: true })
   })
 
-  test('one that ends before the run is recorded leaves nothing behind', async () => {
+  test('a reader that ends before the run is recorded leaves nothing behind', async () => {
     const runtime = openRuntime()
     const run = start(runtime)
     const iterator = run[Symbol.asyncIterator]()
@@ -159,7 +159,7 @@ describe('a reader does not matter to the run', () => {
     expect(openFeeds(runtime)).toBe(0)
   })
 
-  test('one that asks for many at once gets them in order, and then the end', async () => {
+  test('a reader that asks for many at once gets them in order, and then the end', async () => {
     const run = start(openRuntime())
     const events = eventsOf(run)
     const iterator = run[Symbol.asyncIterator]()
@@ -171,7 +171,7 @@ describe('a reader does not matter to the run', () => {
     expect(results.at(-1)?.done).toBe(true)
   })
 
-  test('none at all is fine', async () => {
+  test('a run without readers completes', async () => {
     const runtime = openRuntime()
 
     expect((await start(runtime).result).status).toBe('completed')

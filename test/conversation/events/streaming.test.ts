@@ -173,7 +173,7 @@ describe('a call that is tried again', () => {
     expect(only(events, 'message')).toHaveLength(2)
   })
 
-  test('that fails for good keeps the last words', async () => {
+  test('a call that fails for good keeps the last words', async () => {
     const model = scriptedModel(() => ({ chunks: ['Half ', 'of it'], error: passing }))
     const run = openRuntime().run(agent({ name: 'a', instructions: '', model }), 'go')
 

@@ -94,7 +94,7 @@ describe.each(stores)('summaries by hand, on %s', (_, create) => {
     return { talk, later, first, third: turns[2], shownNext }
   }
 
-  test('one that is taken back leaves those that were made before it since', async () => {
+  test('taking back a summary keeps the earlier summaries made after it', async () => {
     const { talk, later, first, shownNext } = await summedUp()
     await talk.history.uncompress(later)
 

@@ -85,7 +85,7 @@ describe.each(ways)('a turn that is set aside, on %s, %s', (_name, _way, create,
     expectLawful(localStore(runtime))
   })
 
-  test('that is adopted again while a kept child works is told of its end', async () => {
+  test('a turn that is adopted again while a kept child works is told of its end', async () => {
     const { runtime, talk, gate, one } = await edited(async (conversation, userId) => {
       await (await conversation.history.edit(userId, 'never mind', { background: 'keep' })).result
     })

@@ -159,7 +159,7 @@ describe.each(stores)('versions, on %s', (_, create) => {
     expectLawful(world.store)
   })
 
-  test('one failed child is retried, and its siblings keep their results', async () => {
+  test('a failed child is retried, and its siblings keep their results', async () => {
     const calls: string[] = []
     let isBroken = true
     const child = agent({

@@ -295,7 +295,7 @@ describe.each(stores)('an end in the background is told exactly once, on %s', (_
 describe('limits of what tells of ends', () => {
   const world = useWorld(memoryRows)
 
-  test('it goes on with the budget of the run it tells: what it starts cannot go on without end', async () => {
+  test('the turn that tells of an end goes on with the budget of the run it tells: what it starts cannot go on without end', async () => {
     const script: Script = (request) => (request.messages.at(-1)?.role === 'user' ? { calls: [spawnCall()] } : 'done')
     const model = scriptedModel(script)
     const tools = { ...backgroundSubagents({ agent: workerOf() }) }
@@ -310,7 +310,7 @@ describe('limits of what tells of ends', () => {
     expect(turns.flatMap(({ id }) => world.store.linksOf(id))).toHaveLength(3)
   })
 
-  test('it has no more room in the tree than the run it tells: two that are let in too many wait for each other', async () => {
+  test('the turn that tells of an end has no more room in the tree than the run it tells: two that are let in too many wait for each other', async () => {
     const slow = makeGate()
     const work: Script = async (request) => {
       if (lastSaid(request) === 'slowly') await slow.opened

@@ -156,7 +156,7 @@ describe('joins of handles', () => {
 describe('reading a child by its reference', () => {
   const world = useWorld(memoryRows)
 
-  test("its words are in its own log; the host's has none of its deltas", async () => {
+  test("the words of the child are in its own log; the host's has none of its deltas", async () => {
     const { host } = hostOf(
       playing(() => ({ calls: [spawnCall('x', 'hello')] })),
       {

@@ -85,7 +85,7 @@ describe('profiles of a child', () => {
     expect(contextTurnsOf(row, own)).toBe(turns)
   })
 
-  test('metadata that is none is passed over', () => {
+  test('invalid metadata is ignored', () => {
     const own = agent({ name: 'a', instructions: 'x', contextTurns: 20 })
 
     for (const said of [5, 'x', null, [], true]) {

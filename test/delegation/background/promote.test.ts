@@ -74,7 +74,7 @@ describe.each(stores)('a call that passes its time is promoted to the background
     expect(world.store.turnsOf(run.conversationId, { limit: 9 })).toHaveLength(1)
   })
 
-  test("it needs rows only: a process without the child's process does it", async () => {
+  test("the promotion needs rows only: a process without the child's process does it", async () => {
     const slow = makeGate()
     const host = slowHost(slow, true, 400)
     const first = world.start({ agents: [host], engine: QUICK })
@@ -94,7 +94,7 @@ describe.each(stores)('a call that passes its time is promoted to the background
   })
 })
 
-test('a time that is none is refused when it is written', () => {
+test('an invalid time is refused when the agent is defined', () => {
   const worker = workerOf()
 
   for (const promoteAfterMs of [0, -1, Number.NaN, 'soon' as never]) {

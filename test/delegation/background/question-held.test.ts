@@ -264,25 +264,29 @@ describe.each(stores)('a child as host, on %s', (_, create) => {
     ['has no model call left', { modelCalls: 2 }, ['decide']],
     ['has another child that waits for room', { concurrency: 1 }, ['decide', 'paint']],
     ['is asked twice', {}, ['decide twice']],
-  ])('that %s: the child is told that nobody answers, and all come to an end', async (_what, budget, prompts) => {
-    const root = leadOf(
-      (request) => (resultsIn(request).length > 0 ? 'no' : { calls: prompts.map((prompt) => spawnCall('a', prompt)) }),
-      budget,
-    )
-    const { runtime } = world.start({ agents: [root], engine: QUICK })
-    const run = runtime.run(root, 'go')
-    const { text } = await run.result
+  ])(
+    'a child that %s: the child is told that nobody answers, and all come to an end',
+    async (_what, budget, prompts) => {
+      const root = leadOf(
+        (request) =>
+          resultsIn(request).length > 0 ? 'no' : { calls: prompts.map((prompt) => spawnCall('a', prompt)) },
+        budget,
+      )
+      const { runtime } = world.start({ agents: [root], engine: QUICK })
+      const run = runtime.run(root, 'go')
+      const { text } = await run.result
 
-    expect(text).toBe('over')
-    const [lead] = world.store.linksOf(run.id)
-    const [asker] = world.store.linksOf(lead?.id ?? '')
-    const [question] = tasksIn(world.store, asker?.id ?? '')
-    expect(question).toMatchObject({ state: 'finished', output: { isError: true } })
-    expect(String(question?.output.content)).toContain('does not answer')
-    expect(world.store.linksOf(lead?.id ?? '').every(({ outcome }) => outcome?.status === 'completed')).toBe(true)
-    const answers = eventsOfType(world.store, run.conversationId, 'answer')
-    expect(answers.every(({ by, text: said }) => by === 'nobody' && said === '')).toBe(true)
-  })
+      expect(text).toBe('over')
+      const [lead] = world.store.linksOf(run.id)
+      const [asker] = world.store.linksOf(lead?.id ?? '')
+      const [question] = tasksIn(world.store, asker?.id ?? '')
+      expect(question).toMatchObject({ state: 'finished', output: { isError: true } })
+      expect(String(question?.output.content)).toContain('does not answer')
+      expect(world.store.linksOf(lead?.id ?? '').every(({ outcome }) => outcome?.status === 'completed')).toBe(true)
+      const answers = eventsOfType(world.store, run.conversationId, 'answer')
+      expect(answers.every(({ by, text: said }) => by === 'nobody' && said === '')).toBe(true)
+    },
+  )
 })
 
 describe('a host that cannot answer is passed over for a person', () => {
@@ -345,7 +349,7 @@ describe('a host that cannot answer is passed over for a person', () => {
   test.each([
     ['that a call was promoted for, without subagent_send', { promoteAfterMs: 20 }, undefined],
     ['without subagent_send among its tools', {}, ['subagent_spawn']],
-  ] as const)('one %s', async (_what, settings, names) => {
+  ] as const)('a host that %s is passed over', async (_what, settings, names) => {
     const slow = makeGate()
     const asker = askerOf(async (request, at) => {
       await slow.opened

@@ -176,7 +176,7 @@ describe.each(stores)('handle.send answers what the child asks, on %s', (_, crea
     expect(eventsOfType(world.store, run.conversationId, 'answer')).toMatchObject([{ by: 'host', text: 'green' }])
   })
 
-  test('what it asks a person is no question to the code: a message is one more turn', async () => {
+  test('a question to a person is not a question to the code: a message is one more turn', async () => {
     const asker = askerOf('ask_person')
     const { runtime } = world.start({ agents: [asker], engine: QUICK })
     const handle = await runtime.spawn(asker, 'go')

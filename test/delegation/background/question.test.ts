@@ -23,7 +23,7 @@ function askerOf(tool = 'ask_host', name = 'asker') {
 describe.each(stores)('a child asks, is parked, and goes on with the answer, on %s', (_, create) => {
   const world = useWorld(create)
 
-  test('its idle host is woken by the question and answers with subagent_send', async () => {
+  test('the idle of the child host is woken by the question and answers with subagent_send', async () => {
     const { host, model } = hostOf(
       (request) => {
         const said = lastSaid(request)
@@ -172,7 +172,7 @@ describe('questions nobody answers', () => {
     ['', 'question_is_required'],
     [7, 'question_is_required'],
     ['x'.repeat(9_000), 'question_is_too_long'],
-  ])('a question that is none is refused', async (question, code) => {
+  ])('an empty question is refused', async (question, code) => {
     const model = scriptedModel(playing(() => call('ask_person', { question })))
     const asker = agent({ name: 'asker', instructions: 'x', model, tools: { ...askTools() } })
     const { runtime } = world.start({ agents: [asker], engine: QUICK })
@@ -199,7 +199,7 @@ describe('questions nobody answers', () => {
 describe("a person does not write into a child that is its host's", () => {
   const world = useWorld(memoryRows)
 
-  test('it is refused', async () => {
+  test('a message is refused', async () => {
     const worker = askerOf()
     const { host } = hostOf(
       playing(() => ({ calls: [spawnCall()] })),

@@ -60,7 +60,7 @@ describe('a child without progress is reported to its host, with its last activi
     ])
   })
 
-  test('one that streams is not', async () => {
+  test('a child that streams is not reported', async () => {
     const worker = agent({
       name: 'worker',
       instructions: 'x',
@@ -89,7 +89,7 @@ describe('a child without progress is reported to its host, with its last activi
     expect(eventsOfType(world.store, run.conversationId, 'stalled')).toEqual([])
   })
 
-  test('one that waits for its own child is not', async () => {
+  test('a child that waits for its own child is not reported', async () => {
     const deep = makeGate()
     const inner = agent({
       name: 'inner',

@@ -86,7 +86,7 @@ describe('an item whose child a person must allow', () => {
     expect(again).toMatchObject({ status: 'completed', children: 2 })
   })
 
-  test('that the plan does not have in the end is not asked for any more', async () => {
+  test('an item that the plan does not have in the end is not asked for any more', async () => {
     const calls: string[] = []
     const runtime = openRuntime()
     const turns = ['{"tasks":[{"title":"old"}],"note":7}', '{"tasks":[],"note":"n"}']

@@ -18,7 +18,7 @@ describe('time in proportion to the length', () => {
     expect(slow / fast).toBeLessThan(6)
   })
 
-  test('one long string, looked at after every piece', () => {
+  test('a long string takes linear time when it is read after every piece', () => {
     const text = `{"a":"${'lorem ipsum \\n é '.repeat(20_000)}"}`
 
     expect(secondsOf(cutBy(text, 16))).toBeLessThan(5)

@@ -143,7 +143,7 @@ describe('paths are checked by the compiler', () => {
     kids: Tree[]
   }
 
-  test('those of the schema are taken', () => {
+  test('the compiler accepts paths of the schema', () => {
     expectTypeOf<'title' | 'tasks' | 'tasks[*]' | 'tasks[3].name' | 'tasks[*]["due-date"]'>().toExtend<
       FieldPath<Plan>
     >()

@@ -286,7 +286,7 @@ describe('several candidates', () => {
     expect(readEveryWay('{x: {"a":6', { schema }).state).toBe('truncated')
   })
 
-  test('one that was recognised and breaks is told as broken, with what was read', async () => {
+  test('a candidate that was recognised and breaks is told as broken, with what was read', async () => {
     const parser = fieldParser({ schema })
     const events = parser.push('{"a":1,"b":[1 2]} {"a":9}')
     parser.end()

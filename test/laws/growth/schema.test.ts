@@ -126,13 +126,13 @@ describe('a schema of a file or a server', () => {
     ['properties', { properties: Object.fromEntries(strings(2_400).map((one, at) => [`p${at}`, one])) }],
     ['allOf', { allOf: strings(2_400) }],
     ['prefixItems', { prefixItems: strings(2_400) }],
-  ])('that is as large as it may be is compiled: %s', async (_, schema) => {
+  ])('a schema that is as large as it may be is compiled: %s', async (_, schema) => {
     const check = await compileJsonSchema(schema, 'test')
 
     expect(check({ p1: 1 })).toHaveLength('properties' in schema ? 1 : 'allOf' in schema ? 2_400 : 0)
   })
 
-  test('that is larger is refused with the limit', async () => {
+  test('a schema that is larger is refused with the limit', async () => {
     await expect(compileJsonSchema({ allOf: strings(5_000) }, 'test')).rejects.toThrow(/more than 5000 values/)
   })
 })

@@ -174,7 +174,7 @@ describe('a layer that only takes away leaves the rest', () => {
     expect(resultsIn(model.requests[1] ?? { messages: [] })[0]).toContain('blue')
   })
 
-  test('it is bound by what it was given, whatever its file says', async () => {
+  test('the agent is bound by what it was given, whatever its file says', async () => {
     const text = markdown('tools: Read, Write\ngrant: { use: ["tool:*", "file.*:**"] }')
     const grant = { use: ['tool:*', 'model:*', 'file.read:/workspace/docs/**'] }
     const calls = [read('docs/a.txt'), read('notes.txt'), write('docs/b.txt')]
@@ -440,7 +440,7 @@ describe('agents that a file names', () => {
     expect(tools).not.toContain('subagent')
   })
 
-  test('one that is not found is named', async () => {
+  test('an agent that is not found is named', async () => {
     const folder = folderWith({ 'helper.md': markdown('tools: Task(nobody-of-this-name), Read') })
     const { notices } = await validateDefinition(path.join(folder, 'helper.md'))
 

@@ -67,7 +67,7 @@ describe.each(stores)('tasks in the background, on %s', (_, create) => {
     expect(String(told?.messages.findLast(({ role }) => role === 'user')?.content)).toContain('load({ "source": ')
   })
 
-  test('its result is a block with task, status, duration, turns and output; it can be read again', async () => {
+  test('the result of a task is a block with task, status, duration, turns and output; it can be read again', async () => {
     const { run } = start(
       moving(
         [

@@ -117,7 +117,7 @@ describe('extensions of a sub-recipe are its own', () => {
         'title: T\ndescription: D\nprompt: Go\nextensions:\n  - { type: builtin, name: nowhere }\n  - { type: frontend, name: desk, tools: [] }\n',
     })
 
-  test('an empty list is none, and the tools of the host stay its own', async () => {
+  test('an empty list gives the child no tools, and the tools of the host stay its own', async () => {
     const model = delegating([subagent({ subrecipe: 'none' })])
     await using runtime = createRuntime()
     const options = { cwd: cwd(), subRecipes: { none: 'none.yaml' } }

@@ -41,13 +41,13 @@ describe('what is told of subagents while they work', () => {
   test.each<[string, Script, string]>([
     ['failed', () => ({ error: new Error('broken') }), 'failed'],
     ['at its limit', () => calling('developer__look'), 'max_turns'],
-  ])('one that ended %s is told so', async (_, child, status) => {
+  ])('a subagent that ended %s is told so', async (_, child, status) => {
     const events = await eventsOf([subagent({ instructions: 'a', settings: { max_turns: 1 } })], child)
 
     expect(events.filter(({ type }) => type === 'delegation-end')).toMatchObject([{ status }])
   })
 
-  test('each call of a child is a notification with its id; what its host calls is none', async () => {
+  test('each call of a child is a notification with its id; calls of the host are not', async () => {
     const events = await eventsOf([subagent({ instructions: 'a' }), subagent({ instructions: 'b' })], lookThenSay)
     const notices = events.flatMap((event) => subagentNotice(event) ?? [])
     const ids = events.flatMap((event) => (event.type === 'delegation-start' ? [event.childConversationId] : []))
@@ -107,7 +107,7 @@ describe('a dashboard of tasks', () => {
   })
 
   test.each(['', 'plain words', '[]', 'null', '{"type":"task_execution"}', '{"type":"x","subtype":"line_output"}'])(
-    'another line is none: %s',
+    'another line is not a notification: %s',
     (line) => {
       expect(readTaskEvent(line)).toBeUndefined()
     },

@@ -82,7 +82,7 @@ describe('a recipe runs', () => {
     expect(none.model.requests[0]?.tools.map(({ name }) => name)).toEqual(['subagent'])
   })
 
-  test('it may delegate whatever extensions it lists, unless it is told not to', async () => {
+  test('a recipe may delegate whatever extensions it lists, unless it is told not to', async () => {
     const file = recipe('prompt: Go\nextensions: [{ type: builtin, name: todo }]\n')
 
     const { model } = await runRecipe(file, ['ok'])

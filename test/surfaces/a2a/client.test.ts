@@ -84,7 +84,7 @@ test('a wrong token, a wrong address and a host that does not answer say what to
   expect(await said(gone, 'secret')).toMatch(`The card of the remote agent cannot be read: ${gone}`)
 })
 
-test('its progress is shown, its failure is a failure, and its question is put to a person', async () => {
+test('the progress of a remote task is shown, its failure is a failure, and its question is put to a person', async () => {
   await using server = await new SdkServer().listen()
   const runtime = runtimeFor()
   const remote = a2aAgent({ name: 'expert', url: server.url })
@@ -284,7 +284,7 @@ describe('a process that dies', () => {
   })
 })
 
-test('its place in a trace goes along', async () => {
+test('the place of a remote task in a trace goes along', async () => {
   await using server = await new SdkServer().listen()
   const runtime = runtimeFor()
   const traceparent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01'

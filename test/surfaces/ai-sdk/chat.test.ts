@@ -181,7 +181,7 @@ describe.each(stores)('a page of useChat, with a store in %s', (_, create) => {
     expect(await loaded(fetch)).toEqual(plain(page.chat.messages))
   })
 
-  test('that was loaded anew goes on with what waits, and a word counts once', async () => {
+  test('a page that was loaded anew goes on with pending requests, and an answer counts once', async () => {
     const { fetch, post } = open(deployer())
     await openPage(fetch).chat.sendMessage({ text: 'Go.' })
     const page = openPage(fetch, { messages: await loaded(fetch), isAutomatic: false })
@@ -201,7 +201,7 @@ describe.each(stores)('a page of useChat, with a store in %s', (_, create) => {
     expect(outputs.map(([text]) => text)).toEqual(['"output":"deployed to prod"'])
   })
 
-  test('that says something else than the word it is asked for is answered at once', async () => {
+  test('a page that sends a message instead of the decision that is pending is answered at once', async () => {
     const { fetch } = open(deployer())
     const page = openPage(fetch)
     await page.chat.sendMessage({ text: 'Go.' })
@@ -244,7 +244,7 @@ describe.each(stores)('a page of useChat, with a store in %s', (_, create) => {
     expect(response.status).toBe(403)
   })
 
-  test('that sends a message twice, also at the same time, starts one run', async () => {
+  test('a page that sends a message twice, also at the same time, starts one run', async () => {
     const requests: ModelRequest[] = []
     const { post } = open(echo(requests))
     const body = JSON.stringify({
@@ -379,7 +379,7 @@ describe.each(stores)('a page of useChat, with a store in %s', (_, create) => {
     expect(await loaded(fetch)).toHaveLength(2)
   })
 
-  test('that sends what no page sends is told so', async () => {
+  test('a page that sends an invalid body is refused with the reason', async () => {
     const { post } = open(echo())
     const said = { id: 'm', role: 'user', parts: [{ type: 'text', text: 'a' }] }
     const wrong = [

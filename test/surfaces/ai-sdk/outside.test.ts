@@ -101,7 +101,7 @@ describe.each(stores)('a page that executes tools, with a store in %s', (_, crea
     expect(await loaded(fetch)).toEqual(plain(page.chat.messages))
   })
 
-  test('that was loaded anew is asked again, by another process too', async () => {
+  test('a page that was loaded anew is asked again, by another process too', async () => {
     const rows = create()
     const host = caller('place')
     const start = () => createRuntime({ store: rows.open(), agents: [host] })
@@ -176,7 +176,7 @@ describe.each(stores)('a page that executes tools, with a store in %s', (_, crea
     expect(page.chat.lastMessage?.parts.at(-1)).toMatchObject({ text: 'I read: paid' })
   })
 
-  test('that says something else than the result it is asked for is answered at once', async () => {
+  test('a page that sends a message instead of the result that is pending is answered at once', async () => {
     const { fetch } = open(caller('place'))
     const page = openPage(fetch)
     await page.chat.sendMessage({ text: 'Where am I?' })

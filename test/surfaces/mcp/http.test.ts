@@ -592,7 +592,7 @@ test('a conversation of an agent that the token may not see is an unknown one', 
   expect(await say(own)).toBe(await say('01890000-0000-7000-8000-00000000dead'))
 })
 
-test('what nobody can call is refused: a wrong token, another origin, a message that is none', async () => {
+test('a wrong token, another origin and an invalid message are refused', async () => {
   const setting = await opened()
   const body = { jsonrpc: '2.0', id: 1, method: 'tools/list' }
   expect((await setting.post('/mcp', body, { token: null })).status).toBe(401)

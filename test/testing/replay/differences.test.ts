@@ -179,7 +179,7 @@ describe('one file', () => {
     await Promise.allSettled([second.close(), first.close()])
   })
 
-  test('that is none of ours is neither read nor written over; a damaged one is told with its line', async () => {
+  test('a file that is not a recording is neither read nor overwritten; a damaged recording is reported with its line', async () => {
     const file = recordingFile()
     writeFileSync(file, '{"name":"my-package"}\n')
     expect(() => recorded(file)).toThrow('is not a recording of ours')

@@ -280,7 +280,7 @@ describe('variables that an agent file passes to a server', () => {
     expect(told).not.toHaveProperty('LEGATE_B')
   })
 
-  test('one that is not set is named, with its server; nothing takes its place', async () => {
+  test('a variable that is not set is named, with its server; nothing takes its place', async () => {
     vi.stubEnv('LEGATE_B', undefined)
     const { told, warnings } = await environmentOf(claude(`A: "x${braced('LEGATE_B')}"`), {})
 
@@ -299,7 +299,7 @@ describe('variables that an agent file passes to a server', () => {
     expect(results[0]).toContain('/home/somebody/notes')
   })
 
-  test('one that decides what is loaded is on the command line that is asked for; one whose value is hidden is not passed', async () => {
+  test('a variable that decides what is loaded is on the command line that is asked for; one whose value is hidden is not passed', async () => {
     const { told } = await environmentOf(claude(`PYTHONPATH: src, PATH: "${braced('PATH')}:/x"`), {})
     const file = claude(`PYTHONPATH: src, PATH: "${braced('PATH')}:/x"`)
     const source = (await recipeAgent(file, { grant: GRANT })).sources.get('srv')

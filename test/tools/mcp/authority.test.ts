@@ -45,7 +45,7 @@ describe('I2: starting a server is decided like everything else', () => {
     expect(running(word)).toEqual([])
   })
 
-  test('one that is not required is left out, and the model is told', async () => {
+  test('a server that is not required is left out, and the model is told', async () => {
     const { who, model } = caller({ all: oddServer('x', { required: false }) }, [], { use: ['tool:*'] })
     const run = openRuntime().run(who, 'go')
     const events = await eventsOf(run)

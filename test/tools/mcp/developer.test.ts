@@ -87,7 +87,7 @@ describe('the shell', () => {
     await noneRunning(word)
   })
 
-  test('what it leaves in the background ends with it', async () => {
+  test('a program that the server leaves in the background ends with the server', async () => {
     const word = mark()
     const { results } = await work([['shell', { command: `(sleep 60; : ${word}) & echo started` }]])
 

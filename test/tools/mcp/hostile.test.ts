@@ -56,7 +56,7 @@ describe('I10: a server that does not start', () => {
     expect(JSON.stringify(failed.outcome)).not.toContain('hunter2')
   })
 
-  test('one that is not required is told of, and the run goes on', async () => {
+  test('a server that is not required is told of, and the run goes on', async () => {
     const { who, model } = caller({ odd: oddServer('silent', { required: false, startTimeoutMs: 300 }) }, [])
     const run = openRuntime().run(who, 'go')
     const events = await eventsOf(run)
@@ -87,7 +87,7 @@ describe('I10: a server that starts and misbehaves', () => {
     ['JSON that is no message', ['null']],
     ['objects that are no messages', ['{}']],
     ['empty lines', ['']],
-  ])('one that writes nothing but %s is given up, and holds up nobody', async (_name, args) => {
+  ])('a server that writes nothing but %s is given up, and holds up nobody', async (_name, args) => {
     const yes = mcpServer({ command: 'yes', args, startTimeoutMs: 20_000 })
     const { who } = caller({ yes }, [['yes__x', {}]], { use: ['tool:*', 'exec:*'] })
     const late = monitorEventLoopDelay({ resolution: 10 })
@@ -165,7 +165,7 @@ describe('I10: a server that starts and misbehaves', () => {
     expect(model.requests[0]?.tools.find(({ name }) => name === 'odd__hidden')?.description).toBe('Plain words')
   })
 
-  test('schemas that multiply, never end, are huge or are none', async () => {
+  test('schemas that multiply, never end, are huge or invalid are refused', async () => {
     const input = { a: `${'a'.repeat(40)}!` }
     const { who, model } = caller({ odd: oddServer('schemas') }, [
       ['odd__doubling', input],
@@ -233,7 +233,7 @@ describe('I10: a server that starts and misbehaves', () => {
     expect(toolNamesIn(model.requests[1])).toContain('read_result')
   })
 
-  test('one that dies in the middle of a call is started again for the next', async () => {
+  test('a server that dies in the middle of a call is started again for the next', async () => {
     const { shown, outcome } = await results('x', ['pid', 'dies', 'pid', 'killed', 'pid'])
     const pids = [shown[0], shown[2], shown[4]].map((one) => one?.content)
 
@@ -244,7 +244,7 @@ describe('I10: a server that starts and misbehaves', () => {
     expect(new Set(pids).size).toBe(3)
   })
 
-  test('one that dies at every start is not started for ever', async () => {
+  test('a server that dies at every start is not started for ever', async () => {
     const file = path.join(tempFolder(), 'dead')
     const { shown, outcome } = await results('crashloop', ['pid', 'pid'], { args: [file], required: false })
 
@@ -267,7 +267,7 @@ describe('I10: a server that starts and misbehaves', () => {
     expect(only(events, 'progress').length).toBeLessThan(50)
   })
 
-  test('results that are none, deeper than may be, or of an unknown kind are errors the model reads', async () => {
+  test('invalid results, results nested too deeply and results of an unknown kind are errors that the model reads', async () => {
     const { shown } = await results('x', ['wrong', 'odd', 'error', 'media', 'deep_result'])
 
     expect(shown.map(({ isError }) => isError ?? false)).toEqual([true, true, true, false, false])
@@ -275,7 +275,7 @@ describe('I10: a server that starts and misbehaves', () => {
     expect(shown[3]?.content).toMatch(/\[image left out: it has 6000000 characters/)
   })
 
-  test('one that never reads its input makes no buffer grow without limit: further messages are refused', async () => {
+  test('a server that never reads its input makes no buffer grow without limit: further messages are refused', async () => {
     const request = programRequest([process.execPath, '-e', 'setInterval(() => undefined, 1_000)'])
     const transport = new StdioTransport({ request, cwd: undefined, env: plainEnvironment() })
     await transport.start()
@@ -307,7 +307,7 @@ describe('I10: a server that starts and misbehaves', () => {
     await transport.close()
   })
 
-  test('one that does not hear that it should end is killed', async () => {
+  test('a server that does not hear that it should end is killed', async () => {
     const word = mark()
     const { outcome } = await results('stubborn', ['pid'], { args: [word] })
 

@@ -80,7 +80,7 @@ describe('I10: a hostile server over HTTP', () => {
     expect(other.seen).toEqual([])
   })
 
-  test('one that never answers', async () => {
+  test('a server that never answers', async () => {
     const { url } = await listen(() => undefined)
     const source = mcpServer({ url, startTimeoutMs: 300 })
     const outcome = await openRuntime().run(caller({ far: source }, []).who, 'go').result

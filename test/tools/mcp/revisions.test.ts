@@ -53,7 +53,7 @@ describe.each<Place>(['stdio', 'HTTP'])('a server of 2026-07-28 over %s', (place
     expect(only(events, 'progress').map(({ data }) => data)).toContainEqual({ progress: 3, total: 3 })
   })
 
-  test('a tool that is none is left out by its name, and the others stay', async () => {
+  test('an invalid tool is left out and named, and the others stay', async () => {
     const source =
       place === 'stdio'
         ? mcpServer({ command: 'node', args: [MODERN, 'stdio'], env: { ODD: '1' } })
@@ -80,7 +80,7 @@ describe.each<Place>(['stdio', 'HTTP'])('a server of 2026-07-28 over %s', (place
     ])
   })
 
-  test('one that asks a person for input is refused in one line', async () => {
+  test('a server that asks a person for input is refused in one line', async () => {
     const { shown } = await answers(place, [
       ['ask', {}],
       ['state', {}],
@@ -103,7 +103,7 @@ describe.each<Place>(['stdio', 'HTTP'])('a server of 2026-07-28 over %s', (place
     expect(shown[1]?.content).toBe('more')
   })
 
-  test('one that dies in the middle of a call does not keep the call waiting', async () => {
+  test('a server that dies in the middle of a call does not keep the call waiting', async () => {
     const { shown } = await answers(place, [['dies', {}]])
 
     expect(shown[0]?.content).toMatch(/may or may not have taken effect/)
@@ -198,7 +198,7 @@ describe('servers before 2026-07-28', () => {
     ['ends when it is asked', 'exits', 10_000],
     ['does not answer', 'mute', 2_000],
     ['answers that, and then takes more than half of the time', 'slow', 4_000],
-  ])('one that %s is spoken to as before', async (_, mode, startTimeoutMs) => {
+  ])('a server that %s is spoken to as before', async (_, mode, startTimeoutMs) => {
     const word = mark()
     const { who, model } = caller({ odd: oddServer(mode, { args: [word], startTimeoutMs }) }, [
       ['odd__echo', { message: 'hi' }],

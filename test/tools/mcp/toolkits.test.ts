@@ -162,7 +162,7 @@ describe('extensions of recipes as sources', () => {
     expect((await run({ sources: none }, [])).names).toEqual([])
   })
 
-  test('one that there is not is reported with what to use instead, and the run goes on', async () => {
+  test('an extension that there is not is reported with what to use instead, and the run goes on', async () => {
     const entries = [builtin('computercontroller'), builtin('unheard-of'), builtin('todo')]
     const { sources, notices } = extensionSources(entries, { file: 'r.yaml' })
     const { outcome, warnings, names } = await run({ sources }, [])
@@ -187,7 +187,7 @@ describe('extensions of recipes as sources', () => {
     expect(warnings).toHaveLength(2)
   })
 
-  test('one that is required fails the run', async () => {
+  test('an extension that is required fails the run', async () => {
     const { sources, notices } = extensionSources([builtin('tutorial', { required: true })])
     const { outcome } = await run({ sources }, [])
 
@@ -260,7 +260,7 @@ describe('tools of one name', () => {
     expect(warnings).toEqual(['odd: its own tool list_resources is used instead of ours'])
   })
 
-  test('a rule for one is none for the other, and what is excluded changes no name', async () => {
+  test('a rule for one extension is not a rule for another, and excluding a tool changes no name', async () => {
     const denying = { ...MAY_START, deny: ['tool:odd__a_b'] }
     const denied = await run({ sources: { odd: oddServer('twins') } }, [['odd__a_b_c8687a', {}]], denying)
     const excluded = await run({ sources: { odd: oddServer('twins', { excludedTools: ['a_b'] }) } }, [])

@@ -131,7 +131,7 @@ describe('fork inside of a child', () => {
     expect(audit.code).toBe(0)
   })
 
-  test('that goes on says other words: the comparison shows the nodes that changed, and no others', async () => {
+  test('a fork that goes on differs: the comparison shows the nodes that changed, and no others', async () => {
     const place = new Place()
     const server = await inspector(place)
     const run = await start(server, 'teller')

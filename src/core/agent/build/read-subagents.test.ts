@@ -33,7 +33,7 @@ describe('the tool name of an agent', () => {
     expect(toolNameOf(`${name}!`)).not.toBe(toolNameOf(name))
   })
 
-  test('that is cut at an underline leaves no two of them', () => {
+  test('a name that is cut at an underline ends without a second underline', () => {
     expect(toolNameOf(`${'x'.repeat(49)} ${'y'.repeat(40)}`)).toMatch(/^call_x{49}_[0-9a-f]{8}$/)
   })
 

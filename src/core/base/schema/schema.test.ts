@@ -102,7 +102,7 @@ describe('Standard Schemas', () => {
     expect(await pending).toMatchObject({ ok: false, issues: [{ path: [] }] })
   })
 
-  test('one written by hand works on both sides', async () => {
+  test('a Standard Schema written by hand works on both sides', async () => {
     const checked = readSchema(handWritten, where)
 
     expect(checked.jsonSchema).toEqual({ type: 'string' })
@@ -111,7 +111,7 @@ describe('Standard Schemas', () => {
     expect(await checked.validate(4)).toEqual({ ok: false, issues: [{ path: ['a', 0], message: 'must be text' }] })
   })
 
-  test('one without a JSON Schema validates, and says so when a model should see it', async () => {
+  test('a Standard Schema without a JSON Schema validates, and says so when a model should see it', async () => {
     const schema = readSchema(standard({ vendor: 'own', validate: (value: unknown) => ({ value }) }), where)
 
     expect(await schema.validate(1)).toEqual({ ok: true, value: 1 })
