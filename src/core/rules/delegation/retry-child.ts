@@ -8,7 +8,7 @@ import { copyOfLink } from '../../graph/rows.made.ts'
 import type { Conversation, Id, Link, Node, Turn } from '../../graph/rows.ts'
 import { openTurn, type TurnBriefing } from '../turn/open-turn.ts'
 import { newConversation } from '../turn/say.ts'
-import { subagentOf } from './fold.ts'
+import { subagentOf } from './metadata.ts'
 import { treeBelow } from './release.ts'
 import { addDelegation } from './spawn.ts'
 
