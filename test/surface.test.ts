@@ -32,10 +32,10 @@ const surface: Readonly<Record<string, Door>> = {
       'StoreError SubAgentUnavailable ToolError agent auto createRuntime isAgent ' +
       'isLegateError tool',
     types:
-      'Agent AgentDefinition AgentInput AgentOutput AnswerWord AnyAgent ApprovalWord AutoDefinition ' +
+      'Agent AgentDefinition AgentInput AgentOutput QuestionAnswer AnyAgent ApprovalDecision AutoDefinition ' +
       'AutoFunction Budget Content ConversationHandle Effect ErrorCode Grant Id InboxItem Json JsonSchema Outcome ' +
       'PendingApproval PendingQuestion Principal Run RunEvent RunOptions RunOutcome Runtime RuntimeOptions Schema ' +
-      'ScopedRuntime SettleWord StandardSchema StartOptions Status Store SubagentConfig Subagents Tool ToolContext ToolDefinition ' +
+      'ScopedRuntime SettleDecision StandardSchema StartOptions Status Store SubagentConfig Subagents Tool ToolContext ToolDefinition ' +
       'Tools Usage',
   },
   'legate/testing': {
@@ -96,7 +96,7 @@ const surface: Readonly<Record<string, Door>> = {
       'EventsOptions Finding FindingType ForgottenOwner Fork ForkOptions FoundIds GraphData GraphEdge ' +
       'GraphNode GraphQuery GraphTurn ImportOptions InboxQuery KindContext KindDefinition LaneInfo Ledger Link ' +
       'ListQuery LiveCall LiveEvent LiveState MutateOptions Mutation Node NodeDiff NodeInfo NodeSpec ' +
-      'NodeState OtlpOptions OtlpSpan OtlpTraces PictureOptions PricedDay PruneOptions QuestionsQuery Registry RegistryQuery ResultWord ' +
+      'NodeState OtlpOptions OtlpSpan OtlpTraces PictureOptions PricedDay PruneOptions QuestionsQuery Registry RegistryQuery CallResult ' +
       'RegistryRow RemakeOptions RestoredOptions RestoredReport RootState RunCeiling RunDiff RunFigures RunInfo RunTree RunsQuery ' +
       'SettledCall ShownRequest StoreReader TimelineAttempt TimelineRun TimelineSpan TimelineWait Told ' +
       'ToldLane ToldNode ToldPast Tombstone ToolCall TreeChange TreeData TreeEvents TreeEventsOptions ' +
@@ -176,7 +176,7 @@ const surface: Readonly<Record<string, Door>> = {
       'Answers CallOptions ChangeAnswer ClientStreamOptions ConnectOptions ConversationAnswer ConversationClient ' +
       'EventsPageQuery EventsQuery FeedItem FeedOptions FeedPlace FromQuery KeptOwner LegateClient LimitQuery MadeWebhook ' +
       'ModelUsage NodeAnswer Page ProblemAnswer QueryValues Reconnect RequestParts RunIds RunRequest ' +
-      'ServerInfo StartedRun StoppedChat TokenRequest TreeApproval TreeAsked TreeNode TreeQuestion TreeState TreeWord ' +
+      'ServerInfo StartedRun StoppedChat TokenRequest TreeApproval TreeAsked TreeNode TreeQuestion TreeState TreeDecision ' +
       'UsageDays WebhookDelivery ' +
       'WebhookInfo WebhookRequest WebhookType ' +
       'WrittenCall',

@@ -43,7 +43,7 @@ export type { RootState, Told, ToldLane, ToldNode, ToldPast, WaitingOn } from '.
 export { type CompletedOutcome, STATUSES } from '../core/graph/outcome.ts'
 export type { StoreReader, TreeReader } from '../core/graph/reader.ts'
 export type { Conversation, Link, Node, NodeState, Turn } from '../core/graph/rows.ts'
-export type { ResultWord } from '../core/operations/form/words.ts'
+export type { CallResult } from '../core/operations/form/words.ts'
 export type { AgentInfo, RunCeiling } from '../core/operations/look/agent-info.ts'
 export type { FoundIds, TreeEvents, TreesQuery } from '../core/operations/look/find.ts'
 export type { ImportOptions } from '../core/operations/look/import-as.ts'

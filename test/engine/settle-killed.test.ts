@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import path from 'node:path'
-import type { SettleWord } from 'legate'
+import type { SettleDecision } from 'legate'
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest'
 import { runProgram, skipUnlessBuilt } from '../support/program.ts'
 import { tempFolder } from '../support/temp-folder.ts'
@@ -64,7 +64,7 @@ const SETTLE = `${AGENT}
   await runtime.close()
 `
 
-const WAYS: readonly (readonly [name: string, word: SettleWord, text: string | null, paid: number])[] = [
+const WAYS: readonly (readonly [name: string, word: SettleDecision, text: string | null, paid: number])[] = [
   ['happened', { happened: true, result: { receipt: 7 } }, 'In the end: {"receipt":7}', 1],
   ['not_happened', { happened: false }, 'In the end: paid by the tool', 2],
   ['left', { leave: true }, null, 1],

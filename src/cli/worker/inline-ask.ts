@@ -1,5 +1,5 @@
 import { askedText, lookWith, seenOf } from '../../doors/rows.ts'
-import type { AnswerWord, ApprovalWord } from '../../index.ts'
+import type { ApprovalDecision, QuestionAnswer } from '../../index.ts'
 import { type Call, isSet } from '../command/command.ts'
 import type { Desk, DeskRun } from '../desk/desk.ts'
 import { TypedLine } from '../terminal/ask-line.ts'
@@ -201,7 +201,7 @@ function confirmation(asked: PersonRequest, word: PersonAnswer): string {
 const CTRL_C = '\u0003'
 const ESCAPE = '\u001b'
 
-type PersonAnswer = AnswerWord | Pick<ApprovalWord, 'allow' | 'always'>
+type PersonAnswer = QuestionAnswer | Pick<ApprovalDecision, 'allow' | 'always'>
 
 const WORDS: Readonly<Record<string, PersonAnswer | undefined>> = {
   y: { allow: true },

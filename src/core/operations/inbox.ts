@@ -9,7 +9,7 @@ import { after } from '../base/maybe.ts'
 import { readOptions, text } from '../base/options.ts'
 import type { InboxItem, InboxQuery } from '../conversation/inbox/inbox.ts'
 import type { ApprovalsQuery, PendingApproval, PendingQuestion, QuestionsQuery } from '../conversation/inbox/pending.ts'
-import type { SaidWord, SettleWord } from '../conversation/inbox/settle.ts'
+import type { SettleDecision, SettleRequest } from '../conversation/inbox/settle.ts'
 import { leaseTime } from '../engine/lease.ts'
 import { requireEdit } from '../grant/principal.ts'
 import type { Draft } from '../graph/draft.ts'
@@ -18,12 +18,12 @@ import type { SettledCall } from '../rules/history/settle-call.ts'
 import { look } from '../store/look.ts'
 import { type Page, type PartQuery, pagePart, upTo } from './form/page.ts'
 import {
-  type AnswerWord,
-  type ApprovalWord,
-  type ResultWord,
+  type ApprovalDecision,
+  type CallResult,
+  type QuestionAnswer,
   readWord,
-  type ScopedSettleWord,
-  type ScopedWord,
+  type ScopedAnswer,
+  type ScopedSettleDecision,
 } from './form/words.ts'
 import { requireApprover, requireExecutor } from './look/asked-request.ts'
 import { inNode } from './look/run-look.ts'
@@ -43,7 +43,7 @@ const SEEN = {
 }
 const HASH = 'b7f9b1d0882a4808b162eb85adf4e80027422d515630769e73c83fd20984ebf4'
 
-type AnyWord = ApprovalWord | AnswerWord | ResultWord
+type AnyWord = ApprovalDecision | QuestionAnswer | CallResult
 
 export const INBOX = {
   /** Everything in this store that needs a person, the most urgent first. */
@@ -78,11 +78,11 @@ export const INBOX = {
     ),
     gives: ['SettledCall', 'The run that goes on from there.'],
     example: { body: { leave: true, seen: HASH } },
-    run: async (on, nodeId: Id, word: SettleWord, options: { readonly by?: string } = {}): Promise<SettledCall> => {
+    run: async (on, nodeId: Id, word: SettleDecision, options: { readonly by?: string } = {}): Promise<SettledCall> => {
       const { by = 'user' } = readOptions('settle(nodeId, word, options)', options, { by: text })
       return settle(on, nodeId, { word, by, caller: [] })
     },
-    as: async (who, nodeId: Id, word: ScopedSettleWord): Promise<SettledCall> => {
+    as: async (who, nodeId: Id, word: ScopedSettleDecision): Promise<SettledCall> => {
       const seen = await requireApproval(who, nodeId, { seen: word.seen, isNeeded: true })
       if (!('leave' in word)) await who.requireDay(who.root.owner)
       return settle(who.on, nodeId, { word: { ...word, seen }, by: who.principal.id, caller: who.bound })
@@ -129,7 +129,7 @@ export const INBOX = {
     ),
     else: ANSWERED,
     example: { body: { allow: true, seen: HASH } },
-    serve: (who, nodeId: Id, word: Omit<ApprovalWord, 'by' | 'seen'> & { readonly seen: string }) =>
+    serve: (who, nodeId: Id, word: Omit<ApprovalDecision, 'by' | 'seen'> & { readonly seen: string }) =>
       sayAs(who, nodeId, word),
   }),
 
@@ -166,7 +166,7 @@ export const INBOX = {
     body: bodySchema({ text: { ...TEXT, minLength: 1 }, seen: SEEN }, ['text']),
     else: ANSWERED,
     example: { body: { text: 'Forty-two.' } },
-    serve: (who, nodeId: Id, word: Omit<AnswerWord, 'by'>) => sayAs(who, nodeId, word),
+    serve: (who, nodeId: Id, word: Omit<QuestionAnswer, 'by'>) => sayAs(who, nodeId, word),
   }),
 
   /** The result of a call that you have executed, as its event showed it (`seen`): `tool({ execute: 'outside' })`. */
@@ -187,7 +187,7 @@ export const INBOX = {
     ),
     else: ANSWERED,
     example: { body: { result: 'done', seen: HASH } },
-    serve: (who, nodeId: Id, word: Omit<ResultWord, 'by' | 'seen'> & { readonly seen: string }) =>
+    serve: (who, nodeId: Id, word: Omit<CallResult, 'by' | 'seen'> & { readonly seen: string }) =>
       sayAs(who, nodeId, word),
   }),
 
@@ -198,14 +198,14 @@ export const INBOX = {
   answer: operation({
     scope: 'any',
     run: async (on, nodeId: Id, word: AnyWord): Promise<void> => (await checked(on, nodeId, word))(),
-    as: async (who, nodeId: Id, word: ScopedWord): Promise<void> => (await enterAndCheck(who, nodeId, word))(),
+    as: async (who, nodeId: Id, word: ScopedAnswer): Promise<void> => (await enterAndCheck(who, nodeId, word))(),
   }),
 
   /** Checks a word as `answer` does. Gives what says it: whoever has several checks all of them before the first is said. */
   checkAnswer: operation({
     scope: 'any',
     run: (on, nodeId: Id, word: AnyWord) => checked(on, nodeId, word),
-    as: (who, nodeId: Id, word: ScopedWord) => enterAndCheck(who, nodeId, word),
+    as: (who, nodeId: Id, word: ScopedAnswer) => enterAndCheck(who, nodeId, word),
   }),
 } as const
 
@@ -227,7 +227,7 @@ async function questions({ store }: Operating, query: QuestionsQuery): Promise<P
 async function settle(
   on: Operating,
   nodeId: Id,
-  { word, ...who }: Omit<SaidWord, 'word'> & { readonly word: SettleWord },
+  { word, ...who }: Omit<SettleRequest, 'word'> & { readonly word: SettleDecision },
 ): Promise<SettledCall> {
   const given = toJson(word)
   const [{ settleCall }] = await Promise.all([import('../conversation/inbox/settle.ts'), on.rules()])
@@ -252,7 +252,7 @@ async function checked(on: Operating, nodeId: Id, word: AnyWord): Promise<Say> {
   )
 }
 
-async function checkedResult(on: Operating, nodeId: Id, word: ResultWord): Promise<Say> {
+async function checkedResult(on: Operating, nodeId: Id, word: CallResult): Promise<Say> {
   const { readResult } = await import('../conversation/inbox/outside-result.ts')
   const given = readResult(word)
   const { node, schema } = await inNode(on.store, nodeId, (tree, row) => ({
@@ -273,18 +273,18 @@ function sayer(
 }
 
 /** Checks a word of a principal that says to what it answers only with the word itself. */
-async function enterAndCheck(who: Asking, nodeId: Id, word: ScopedWord): Promise<Say> {
+async function enterAndCheck(who: Asking, nodeId: Id, word: ScopedAnswer): Promise<Say> {
   const said = { ...word }
   const root = await who.enter('result' in said ? 'start' : 'approve', 'node', nodeId)
   return checkedAs({ ...who, root }, nodeId, said)
 }
 
-async function sayAs(who: Admitted, nodeId: Id, word: ScopedWord): Promise<void> {
+async function sayAs(who: Admitted, nodeId: Id, word: ScopedAnswer): Promise<void> {
   const say = await checkedAs(who, nodeId, word)
   await say()
 }
 
-async function checkedAs(who: Admitted, nodeId: Id, word: ScopedWord): Promise<Say> {
+async function checkedAs(who: Admitted, nodeId: Id, word: ScopedAnswer): Promise<Say> {
   const said = { ...word, by: who.principal.id }
   if ('result' in said) {
     const { id, owner } = who.root

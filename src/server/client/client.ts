@@ -9,7 +9,7 @@ import type { DurableEvent, RunEvent } from '../../core/graph/event.ts'
 import type { Outcome } from '../../core/graph/outcome.ts'
 import type { Id } from '../../core/graph/rows.ts'
 import type { Page } from '../../core/operations/form/page.ts'
-import type { AnswerWord, ApprovalWord, ResultWord } from '../../core/operations/form/words.ts'
+import type { ApprovalDecision, CallResult, QuestionAnswer } from '../../core/operations/form/words.ts'
 import type { ClientOperations } from '../../core/operations/methods.ts'
 import type { CallOptions } from '../../core/operations/operation.ts'
 import { REQUESTS } from '../../core/operations/wire/requests.made.ts'
@@ -124,9 +124,9 @@ class Client {
 
 /** A word on what waits. The server names who says it. */
 type ClientWord =
-  | (Omit<ApprovalWord, 'by' | 'seen'> & { readonly seen: string })
-  | Omit<AnswerWord, 'by'>
-  | (Omit<ResultWord, 'by' | 'seen'> & { readonly seen: string })
+  | (Omit<ApprovalDecision, 'by' | 'seen'> & { readonly seen: string })
+  | Omit<QuestionAnswer, 'by'>
+  | (Omit<CallResult, 'by' | 'seen'> & { readonly seen: string })
 
 /** Which events of a run to read. */
 export interface EventsQuery {

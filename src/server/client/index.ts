@@ -28,10 +28,10 @@ export {
   type ModelUsage,
   type TreeApproval,
   type TreeAsked,
+  type TreeDecision,
   type TreeNode,
   type TreeQuestion,
   type TreeState,
-  type TreeWord,
   type WrittenCall,
 } from './tree/tree-state.ts'
 export { approvalsOf, nodeOf, nodesOf, questionsOf, runOf, treeOf, usagesOf } from './tree/view.ts'

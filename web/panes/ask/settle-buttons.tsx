@@ -27,7 +27,7 @@ export function SettleButtons({ nodeId, seen, isWhole, isGone = false }: SettleB
   const isLive = useConnection().kind === 'live'
   if (!maySettle) return null
   const isPossible = isLive && !task.isBusy && !isSaid && !isGone && isWhole && seen !== undefined
-  const settle = (word: Word, done: string) => async () => {
+  const settle = (word: SettleChoice, done: string) => async () => {
     if (!isPossible || !steady.isNow()) return
     if (await task.run(() => client.settle(nodeId, { ...word, seen }), done)) setSaid(true)
     reload('lists ')
@@ -53,4 +53,4 @@ export function SettleButtons({ nodeId, seen, isWhole, isGone = false }: SettleB
   )
 }
 
-type Word = { readonly happened: true } | { readonly happened: false } | { readonly leave: true }
+type SettleChoice = { readonly happened: true } | { readonly happened: false } | { readonly leave: true }

@@ -1,6 +1,6 @@
 import { parseJson } from '../../../core/base/json.ts'
 import { look, type Node } from '../../../doors/rows.ts'
-import type { ApprovalWord, Json } from '../../../index.ts'
+import type { ApprovalDecision, Json } from '../../../index.ts'
 import { type Call, CliError, EXIT, isSet, textOption } from '../../command/command.ts'
 import { legate } from '../../command/next-command.ts'
 import type { Desk, DeskRows } from '../../desk/desk.ts'
@@ -50,7 +50,7 @@ function answer(call: Call, allow: boolean): Promise<number> {
   })
 }
 
-function readApproval(call: Call, allow: boolean): ApprovalWord {
+function readApproval(call: Call, allow: boolean): ApprovalDecision {
   const reason = textOption(call, 'reason')
   const by = call.env['USER'] ?? 'user'
   const always = isSet(call, 'always')

@@ -1,6 +1,6 @@
 import { parseJson } from '../../../core/base/json.ts'
 import { look, lookWith, type Node, type SettledCall, seenOf } from '../../../doors/rows.ts'
-import type { SettleWord } from '../../../index.ts'
+import type { SettleDecision } from '../../../index.ts'
 import { type Call, CliError, EXIT, isSet, textOption } from '../../command/command.ts'
 import { legate } from '../../command/next-command.ts'
 import type { Desk, DeskRows } from '../../desk/desk.ts'
@@ -34,7 +34,7 @@ export function settle(call: Call): Promise<number> {
 
 const WORDS = ['happened', 'run-again', 'leave'] as const
 
-function readSettlement(call: Call): SettleWord {
+function readSettlement(call: Call): SettleDecision {
   const [word, ...others] = WORDS.filter((name) => isSet(call, name))
   const result = textOption(call, 'result')
   if (word === undefined || others.length > 0) {

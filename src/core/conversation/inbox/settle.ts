@@ -9,7 +9,7 @@ import { valueEnd } from '../../tool/result.ts'
 import type { HistoryHome } from '../history-handle.ts'
 
 /** A person's word on a call whose effect may or may not have happened. */
-export type SettleWord = (
+export type SettleDecision = (
   | {
       /** It happened. */
       readonly happened: true
@@ -30,7 +30,7 @@ export type SettleWord = (
 }
 
 /** A word as plain JSON, before it is known to be one, and who says it. */
-export interface SaidWord {
+export interface SettleRequest {
   readonly word: Json
   readonly by: string
   /** Layers of whoever says it, beside the runtime's: they bind a turn that goes on from there. */
@@ -41,7 +41,7 @@ export interface SaidWord {
 export async function settleCall(
   { ledger, home }: { readonly ledger: Ledger; readonly home: HistoryHome },
   nodeId: Id,
-  { word, by, caller }: SaidWord,
+  { word, by, caller }: SettleRequest,
 ): Promise<SettledCall> {
   const said = readWord(word)
   const { tree, node, row } = await lookWith(ledger.store, nodeId, (rows) => {
@@ -62,14 +62,14 @@ export async function settleCall(
   return ledger.commit({ kind: 'answer', rootId: node.rootId, plan: (draft) => planSettle(draft, nodeId, settlement) })
 }
 
-interface ReadWord {
+interface ReadSettlement {
   readonly how: CallSettlement['how']
   readonly result: Json | undefined
   readonly seen: string | undefined
 }
 
 /** Only `true` and `false` are words: whatever else stands there, by mistake or from a form, settles nothing. */
-function readWord(given: Json): ReadWord {
+function readWord(given: Json): ReadSettlement {
   const fields = typeof given === 'object' && given !== null && !Array.isArray(given) ? given : {}
   const { happened, leave, result, seen: shown, ...others } = fields as { readonly [key: string]: Json }
   const seen = shown === undefined ? undefined : String(shown)

@@ -3,12 +3,12 @@
 import { InputError } from '../../base/error.ts'
 import { type Json, toJson } from '../../base/json.ts'
 import { anything, flag, type OptionRules, readOptions, text } from '../../base/options.ts'
-import type { SettleWord } from '../../conversation/inbox/settle.ts'
+import type { SettleDecision } from '../../conversation/inbox/settle.ts'
 import type { Reply } from '../../rules/delegation/question.ts'
 import type { ApprovalAnswer } from '../../rules/turn/approve.ts'
 
 /** A person's answer to a node that awaits approval. */
-export interface ApprovalWord {
+export interface ApprovalDecision {
   /** Whether the request goes ahead. */
   readonly allow: boolean
   /** Who says so: recorded. Default `user`. */
@@ -24,7 +24,7 @@ export interface ApprovalWord {
 }
 
 /** An answer to a question that an agent has asked. */
-export interface AnswerWord {
+export interface QuestionAnswer {
   /** The answer. */
   readonly text: string
   /** Who says so: recorded. Default `user`. */
@@ -34,7 +34,7 @@ export interface AnswerWord {
 }
 
 /** The result of a call that was executed outside: `tool({ execute: 'outside' })`. */
-export interface ResultWord {
+export interface CallResult {
   /** The result, as JSON. It must fit the `output` of the tool. */
   readonly result: Json
   /** True: it failed, and the result says why. */
@@ -49,14 +49,14 @@ export interface ResultWord {
  * A word of a principal: who says it is known, and what the principal saw goes with it. A no and the answer to a question may go
  * without `seen`: they allow nothing.
  */
-export type ScopedWord =
-  | (Omit<ApprovalWord, 'by' | 'seen'> & Seen)
-  | (Pick<ApprovalWord, 'reason'> & { readonly allow: false })
-  | Omit<AnswerWord, 'by'>
-  | (Omit<ResultWord, 'by' | 'seen'> & Seen)
+export type ScopedAnswer =
+  | (Omit<ApprovalDecision, 'by' | 'seen'> & Seen)
+  | (Pick<ApprovalDecision, 'reason'> & { readonly allow: false })
+  | Omit<QuestionAnswer, 'by'>
+  | (Omit<CallResult, 'by' | 'seen'> & Seen)
 
 /** A word of a principal on a call whose effect may or may not have happened. */
-export type ScopedSettleWord = SettleWord & Seen
+export type ScopedSettleDecision = SettleDecision & Seen
 
 interface Seen {
   /** The hash that the request was shown with: 64 hex digits. */
@@ -64,7 +64,7 @@ interface Seen {
 }
 
 /** Only an object with `text` or `allow` is a word: true, "yes" or nothing at all is none. */
-export function readWord(given: ApprovalWord | AnswerWord): Reply | ApprovalAnswer {
+export function readWord(given: ApprovalDecision | QuestionAnswer): Reply | ApprovalAnswer {
   if (typeof given !== 'object' || given === null) {
     const message = 'answer(nodeId, word) takes { allow: true } or { allow: false }, or { text } to answer a question.'
     throw new InputError('invalid_input', message)
@@ -72,10 +72,10 @@ export function readWord(given: ApprovalWord | AnswerWord): Reply | ApprovalAnsw
   return 'text' in given ? readReply(given) : readAnswer(given)
 }
 
-const REPLY: OptionRules<AnswerWord> = { text: anything, by: text, seen: text }
+const REPLY: OptionRules<QuestionAnswer> = { text: anything, by: text, seen: text }
 
 /** A person's answer to a question: words, and who said them. */
-function readReply(given: AnswerWord): Reply {
+function readReply(given: QuestionAnswer): Reply {
   const { text: words, by = 'user', seen } = readOptions('answer(nodeId, { text })', given, REPLY)
   if (typeof words !== 'string' || words.trim() === '') {
     throw new InputError('invalid_input', 'answer(nodeId, { text }): the answer is a text that is not empty.')
@@ -83,7 +83,7 @@ function readReply(given: AnswerWord): Reply {
   return { text: words, by, ...(seen === undefined ? {} : { seen }) }
 }
 
-const WORD: OptionRules<ApprovalWord> = {
+const WORD: OptionRules<ApprovalDecision> = {
   allow: anything,
   by: text,
   reason: text,
@@ -93,7 +93,7 @@ const WORD: OptionRules<ApprovalWord> = {
 }
 
 /** Only `true` allows: whatever else stands there, by mistake or from a form, is no yes. */
-function readAnswer(word: ApprovalWord): ApprovalAnswer {
+function readAnswer(word: ApprovalDecision): ApprovalAnswer {
   const { allow, by = 'user', reason, always, edit, seen } = readOptions('answer(nodeId, { allow })', word, WORD)
   if (typeof allow !== 'boolean') throw new InputError('invalid_input', 'answer(nodeId, { allow }): true or false.')
   const only = seen === undefined ? {} : { seen }

@@ -271,7 +271,7 @@ function callWith(node: Node, edit: Json): readonly Json[] {
 }
 
 /** A person's yes to other arguments, until their required permissions are known. */
-interface EditedWord {
+interface EditedApproval {
   readonly domain: string
   readonly place: number | null
   /** A hash of the arguments. */
@@ -283,13 +283,13 @@ function wordOf(
   { request, place }: NodeApproval,
   { always = false, edit = null }: ApprovalAnswer,
 ): Record<string, Json> {
-  const word: EditedWord = { domain: domainOf(request), place: place ?? null, input: hashOf(edit), always }
+  const word: EditedApproval = { domain: domainOf(request), place: place ?? null, input: hashOf(edit), always }
   return { ...word }
 }
 
 /** The yes that covers a request which replaced the original one, with exactly these arguments. */
-function editedWord({ metadata }: Node, { request, place, input }: ApprovalRequest): EditedWord | undefined {
-  const word = metadata['edited'] as unknown as EditedWord | undefined
+function editedWord({ metadata }: Node, { request, place, input }: ApprovalRequest): EditedApproval | undefined {
+  const word = metadata['edited'] as unknown as EditedApproval | undefined
   if (word === undefined || word.domain !== domainOf(request) || word.place !== (place ?? null)) return undefined
   return word.input === hashOf(input) ? word : undefined
 }
@@ -298,7 +298,7 @@ function editedWord({ metadata }: Node, { request, place, input }: ApprovalReque
 function allowEdited(
   draft: Draft,
   node: Node,
-  { ask, word }: { readonly ask: ApprovalRequest; readonly word: EditedWord },
+  { ask, word }: { readonly ask: ApprovalRequest; readonly word: EditedApproval },
 ): void {
   const { edited: _, ...metadata } = node.metadata
   const ready = draft.changeNode(node, {

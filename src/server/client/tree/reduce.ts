@@ -11,7 +11,7 @@
 import type { DurableEvent, LiveEvent, RunEvent } from '../../../core/graph/event.ts'
 import { nextId, type ToldLane, type ToldNode, usualAfter } from '../../../core/graph/kinds.ts'
 import type { Id } from '../../../core/graph/rows.ts'
-import type { ConversationState, RunState, TreeAsked, TreeNode, TreeState, TreeWord } from './tree-state.ts'
+import type { ConversationState, RunState, TreeAsked, TreeDecision, TreeNode, TreeState } from './tree-state.ts'
 import { inOrder, type List } from './trie.ts'
 import { NONE_USED, sumOf, wordsOf } from './values.ts'
 
@@ -160,7 +160,7 @@ class Change {
   }
 
   /** Puts a person's word to what the node asked last. */
-  hearWord(nodeId: Id | null, answer: TreeWord): void {
+  hearWord(nodeId: Id | null, answer: TreeDecision): void {
     this.patchNode(nodeId, ({ asked }) => ({
       asked: asked.map((one, at) => (at === asked.length - 1 && one.answer === null ? { ...one, answer } : one)),
     }))

@@ -142,11 +142,11 @@ export interface TreeAsked {
   readonly text: string
   readonly since: number
   /** The word of the person who answered; null while it waits. */
-  readonly answer: TreeWord | null
+  readonly answer: TreeDecision | null
 }
 
 /** A person's word. */
-export interface TreeWord {
+export interface TreeDecision {
   /** The id of who said it. */
   readonly by: string
   readonly at: number

@@ -14,12 +14,12 @@ export type A2aPending =
   | { readonly kind: 'approval'; readonly of: PendingApproval }
   | { readonly kind: 'question'; readonly of: PendingQuestion }
 
-type Word = Parameters<ScopedRuntime['answer']>[1]
+type AnyAnswer = Parameters<ScopedRuntime['answer']>[1]
 
 /** A word on one node. */
 export interface PendingAnswer {
   readonly nodeId: string
-  readonly word: Word
+  readonly word: AnyAnswer
 }
 
 /** The question in words, then what a program needs to answer it. */
@@ -65,12 +65,12 @@ function namedAnswer(given: Fields, pending: readonly A2aPending[]): PendingAnsw
   return { nodeId: one.of.nodeId, word: one.kind === 'question' ? reply(given) : decision(given) }
 }
 
-function reply({ text, seen }: Fields): Word {
+function reply({ text, seen }: Fields): AnyAnswer {
   if (typeof text !== 'string' || text.trim() === '') throw malformed('A question is answered with { nodeId, text }.')
   return { text, ...(typeof seen === 'string' ? { seen } : {}) }
 }
 
-function decision({ allow, reason, edit, always, seen }: Fields): Word {
+function decision({ allow, reason, edit, always, seen }: Fields): AnyAnswer {
   if (typeof allow !== 'boolean')
     throw malformed('An approval is answered with { nodeId, allow: true, seen } or { nodeId, allow: false }.')
   const why = typeof reason === 'string' && reason !== '' ? { reason } : {}

@@ -261,7 +261,7 @@ export class Session {
   }
 
   /** Shows something to the person, once, and says what the person says. */
-  private show({ nodeId, seen }: PendingRequest, put: (signal: AbortSignal) => Promise<Word | undefined>): void {
+  private show({ nodeId, seen }: PendingRequest, put: (signal: AbortSignal) => Promise<AnyAnswer | undefined>): void {
     const key = `${nodeId} ${seen}`
     if (this.open.has(key) || this.isCancelled) return
     const taken = new AbortController()
@@ -299,7 +299,7 @@ export class Session {
   }
 }
 
-type Word = Parameters<ScopedRuntime['answer']>[1]
+type AnyAnswer = Parameters<ScopedRuntime['answer']>[1]
 
 /** The request of a node that waits for a person. */
 type PendingRequest = Pick<AcpApproval, 'nodeId' | 'seen'>

@@ -2,10 +2,10 @@
 
 import { canonicalJson } from '../../../core/base/json.ts'
 import { isLegateError, type Json, type ScopedRuntime } from '../../../index.ts'
-import type { GivenResult, ResumeWord, RunInput } from './read.ts'
+import type { GivenResult, ResumeAnswer, RunInput } from './read.ts'
 import type { AgUiPending } from './rows.ts'
 
-type Word = Parameters<ScopedRuntime['answer']>[1]
+type AnyAnswer = Parameters<ScopedRuntime['answer']>[1]
 
 const SCHEMAS: Readonly<Record<AgUiPending['reason'], Json>> = {
   tool_call: {
@@ -68,10 +68,10 @@ export function answersTo(open: readonly AgUiPending[], input: RunInput): readon
 
 interface Answer {
   readonly interrupt: AgUiPending
-  readonly word: Word
+  readonly word: AnyAnswer
 }
 
-function notOpen({ interruptId }: ResumeWord): ThreadRefusal {
+function notOpen({ interruptId }: ResumeAnswer): ThreadRefusal {
   return new ThreadRefusal(
     'interrupt_unknown',
     `Nothing was answered: no interrupt ${interruptId} is open in this thread.`,
@@ -79,7 +79,7 @@ function notOpen({ interruptId }: ResumeWord): ThreadRefusal {
 }
 
 /** The answer to an interrupt: an entry of `resume`, or the result of a tool that the client executes. */
-function wordFor({ id, nodeId, reason, message, call }: AgUiPending, { resume, results }: RunInput): ResumeWord {
+function wordFor({ id, nodeId, reason, message, call }: AgUiPending, { resume, results }: RunInput): ResumeAnswer {
   const word = resume?.find(({ interruptId }) => interruptId === id)
   if (word !== undefined) return word
   const given = reason === 'tool_result' ? results.get(nodeId) : undefined
@@ -101,13 +101,13 @@ function requireShown(call: AgUiPending['call'], { call: shown }: GivenResult): 
 }
 
 /** The client's answer, as a word for the node that waits. Only `approved: true` allows. */
-function answerOf(interrupt: AgUiPending, word: ResumeWord): Word {
+function answerOf(interrupt: AgUiPending, word: ResumeAnswer): AnyAnswer {
   if (!word.isCancelled) requireShape(interrupt, word)
   if (interrupt.reason === 'tool_call') return approvalOf(word)
   return interrupt.reason === 'input_required' ? replyOf(word) : resultOf(word)
 }
 
-function requireShape({ id, reason }: AgUiPending, { payload }: ResumeWord): void {
+function requireShape({ id, reason }: AgUiPending, { payload }: ResumeAnswer): void {
   const { approved, text, result } = fieldsOf(payload)
   const needs = {
     tool_call: typeof approved === 'boolean' ? null : '{ approved: true } or { approved: false }',
@@ -118,7 +118,7 @@ function requireShape({ id, reason }: AgUiPending, { payload }: ResumeWord): voi
     throw new ThreadRefusal('invalid_input', `Nothing was answered: the payload for ${id} must be ${needs}.`)
 }
 
-function approvalOf({ interruptId, payload, isCancelled }: ResumeWord): Word {
+function approvalOf({ interruptId, payload, isCancelled }: ResumeAnswer): AnyAnswer {
   const { approved, reason, editedArgs, always } = fieldsOf(payload)
   const allow = !isCancelled && approved === true
   return {
@@ -137,12 +137,12 @@ function seenIn(interruptId: string): string {
 
 const NO_ANSWER = 'The person does not answer this.'
 
-function replyOf({ interruptId, payload, isCancelled }: ResumeWord): Word {
+function replyOf({ interruptId, payload, isCancelled }: ResumeAnswer): AnyAnswer {
   const { text } = fieldsOf(payload)
   return { text: isCancelled || typeof text !== 'string' ? NO_ANSWER : text, seen: seenIn(interruptId) }
 }
 
-function resultOf({ interruptId, payload, isCancelled }: ResumeWord): Word {
+function resultOf({ interruptId, payload, isCancelled }: ResumeAnswer): AnyAnswer {
   const seen = seenIn(interruptId)
   if (isCancelled) return { result: 'The person cancelled it.', isError: true, seen }
   const { result = null, isError } = fieldsOf(payload)

@@ -14,7 +14,7 @@ export interface RunInput {
   /** The newest message of the person; null where the client goes on with what waited. */
   readonly said: Content | null
   /** The answers to interrupts; null where there are none. */
-  readonly resume: readonly ResumeWord[] | null
+  readonly resume: readonly ResumeAnswer[] | null
   /** Results of tools that the client has executed, by the id of the call. */
   readonly results: ReadonlyMap<string, GivenResult>
 }
@@ -27,7 +27,7 @@ export interface GivenResult {
 }
 
 /** The answer to one interrupt. */
-export interface ResumeWord {
+export interface ResumeAnswer {
   readonly interruptId: string
   readonly isCancelled: boolean
   readonly payload: Json
@@ -80,7 +80,7 @@ function readPart({ type, text, source }: Fields): Block[] {
   return [{ type: kind, mediaType: mimeType, data: value }]
 }
 
-function readWord(word: Json): ResumeWord {
+function readWord(word: Json): ResumeAnswer {
   const { interruptId, status, payload } = fieldsOf(word)
   if (!isName(interruptId)) refuse('an entry of "resume" needs "interruptId"')
   if (status !== 'resolved' && status !== 'cancelled') refuse('the "status" of an entry is "resolved" or "cancelled"')

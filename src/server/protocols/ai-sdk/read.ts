@@ -33,11 +33,11 @@ export interface PageMessage {
 export interface ChatWords {
   /** The answer that asks; null where there are no words. */
   readonly messageId: string | null
-  readonly list: readonly ChatWord[]
+  readonly list: readonly ChatAnswer[]
 }
 
 /** A person's word on one call. */
-export interface ChatWord {
+export interface ChatAnswer {
   /** The node that asks. */
   readonly id: string
   readonly allow: boolean
@@ -126,7 +126,7 @@ function readOutput({ toolCallId, state, output, errorText }: Fields, parts: rea
   return state === 'output-error' ? [{ toolCallId, result: errorText ?? 'It failed.', isError: true, seen }] : []
 }
 
-function readWord({ state, approval }: Fields, parts: readonly Fields[]): ChatWord[] {
+function readWord({ state, approval }: Fields, parts: readonly Fields[]): ChatAnswer[] {
   if (state !== 'approval-responded') return []
   const { id, approved, reason } = fieldsOf(approval ?? null)
   if (!isName(id) || typeof approved !== 'boolean') refuse('an approval needs "id" and "approved"')

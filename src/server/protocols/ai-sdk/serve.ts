@@ -10,7 +10,7 @@
 import { toUIMessageStream, UI_MESSAGE_ID, type UiMessage, type UiMessageChunk7 } from '../../../doors/ai-sdk.ts'
 import { ConflictError, type Id, InputError, NotFoundError, type Run, type ScopedRuntime } from '../../../index.ts'
 import { pendingIn } from '../ag-ui/rows.ts'
-import type { ChatOutput, ChatOutputs, ChatRequest, ChatWord, ChatWords, PageMessage } from './read.ts'
+import type { ChatAnswer, ChatOutput, ChatOutputs, ChatRequest, ChatWords, PageMessage } from './read.ts'
 
 export type ChatStream = ReadableStream<UiMessageChunk7>
 
@@ -189,7 +189,7 @@ export class Chat {
   }
 
   /** Answers once: the same word again changes nothing, another one is refused. */
-  private async checkWord(messageId: string, word: ChatWord): Promise<() => Promise<void>> {
+  private async checkWord(messageId: string, word: ChatAnswer): Promise<() => Promise<void>> {
     if ((await this.isOpen(messageId, word)) === false) return async () => undefined
     // Somebody may have been faster.
     const unlessDone = async (error: unknown) => {
@@ -205,7 +205,7 @@ export class Chat {
   }
 
   /** False where the call was answered with the same word. */
-  private async isOpen(messageId: string, { id, allow }: ChatWord): Promise<boolean> {
+  private async isOpen(messageId: string, { id, allow }: ChatAnswer): Promise<boolean> {
     const message = (await this.messages(ASKED_TURNS)).find((one) => one.id === messageId)
     const part = message?.parts.find((one) => 'approval' in one && one.approval?.id === id)
     if (part === undefined || !('approval' in part)) {
@@ -221,7 +221,7 @@ export class Chat {
 const NOTHING_SHOWN = ''
 
 /** A no allows nothing: it may go without what was shown. */
-function said({ allow, reason, seen }: ChatWord): Parameters<ScopedRuntime['answer']>[1] {
+function said({ allow, reason, seen }: ChatAnswer): Parameters<ScopedRuntime['answer']>[1] {
   const why = reason === null ? {} : { reason }
   return !allow && seen === null ? { allow: false, ...why } : { allow, ...why, seen: seen ?? NOTHING_SHOWN }
 }

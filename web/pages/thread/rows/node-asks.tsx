@@ -1,4 +1,4 @@
-import type { TreeApproval, TreeAsked, TreeNode, TreeQuestion, TreeWord } from 'legate/client'
+import type { TreeApproval, TreeAsked, TreeDecision, TreeNode, TreeQuestion } from 'legate/client'
 import type { ReactNode } from 'react'
 import { client } from '../../../data/client.ts'
 import { useRequest } from '../../../data/request.ts'
@@ -115,7 +115,7 @@ function AnsweredLine({ asked }: { readonly asked: TreeAsked }): ReactNode {
   )
 }
 
-function wordsOf({ request, text: question }: TreeAsked, { allowed, text, always, edited }: TreeWord): string {
+function wordsOf({ request, text: question }: TreeAsked, { allowed, text, always, edited }: TreeDecision): string {
   if (allowed === null)
     return question === 'What became of it?' ? `settled it: ${SETTLED[text ?? ''] ?? text}` : `answered “${text}”`
   const what = wantedOf(request ?? '')
