@@ -39,6 +39,9 @@ const SAME_OPERATION = new Map([
   ...['runKind', 'runReply'].map((name) => [name, 'one loads the other with its first call']),
 ])
 
+/** The folders of src, apart from the doors. */
+const GROUPS = ['core', 'stores', 'recipes', 'server', 'cli', 'testing']
+
 /** One delegation in a warm process, which prints the functions it called. */
 const WALK = `
 const calls = (globalThis.walk = [])
@@ -93,6 +96,7 @@ async function main() {
   const walk = walkOneDelegation()
   const docs = prose()
   const figures = {
+    ...Object.fromEntries(GROUPS.flatMap(sizesOf)),
     'source files': sources.length,
     'source files of the page': page.length,
     'source lines': sources.reduce((sum, { lines }) => sum + lines, 0),
@@ -116,6 +120,15 @@ async function main() {
   if (values.check || values.write) return compare(figures)
   for (const [name, value] of Object.entries(figures)) console.log(`${name.padEnd(56)} ${value}`)
   if (values.walk) console.log(`\n${walk.steps.join('\n')}`)
+}
+
+function sizesOf(group) {
+  const inside = sources.filter(({ file }) => file.startsWith(`${group}/`))
+  const lines = inside.reduce((sum, file) => sum + file.lines, 0)
+  return [
+    [`${group}: files`, inside.length],
+    [`${group}: lines`, lines],
+  ]
 }
 
 /** A pin falls with its figure. Who raises a pin says why beside it. */

@@ -24,6 +24,7 @@ const checks = [
     suites('architecture', ['house']),
     command('package', 'node', 'scripts/package.mjs'),
     command('unused', 'knip', '--no-config-hints'),
+    command('figures of the house', 'node', 'scripts/house.mjs', '--check'),
   ],
 ]
 const SUITES = ['crash', 'postgres', 'suite', 'alone']
