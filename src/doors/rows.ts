@@ -39,11 +39,10 @@ export {
   LIVE_EVENTS,
   type LiveEvent,
 } from '../core/graph/event.ts'
-export type { RootState, WaitingOn } from '../core/graph/kinds.ts'
+export type { RootState, Told, ToldLane, ToldNode, ToldPast, WaitingOn } from '../core/graph/kinds.ts'
 export { type CompletedOutcome, STATUSES } from '../core/graph/outcome.ts'
 export type { StoreReader, TreeReader } from '../core/graph/reader.ts'
 export type { Conversation, Link, Node, NodeState, Turn } from '../core/graph/rows.ts'
-export type { Told, ToldLane, ToldNode, ToldPast } from '../core/graph/told.ts'
 export type { ResultWord } from '../core/operations/form/words.ts'
 export type { AgentInfo, RunCeiling } from '../core/operations/look/agent-info.ts'
 export type { FoundIds, TreeEvents, TreesQuery } from '../core/operations/look/find.ts'

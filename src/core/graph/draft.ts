@@ -84,15 +84,15 @@ export class Draft {
   }
 
   conversation(id: Id): Conversation {
-    return this.findConversation(id) ?? missing('conversation', id)
+    return this.conversations.get(id) ?? this.storedConversation(id) ?? missing('conversation', id)
   }
 
   turn(id: Id): Turn {
-    return this.findTurn(id) ?? missing('turn', id)
+    return this.turns.get(id) ?? this.storedTurn(id) ?? missing('turn', id)
   }
 
   node(id: Id): Node {
-    return this.findNode(id) ?? missing('node', id)
+    return this.nodes.get(id) ?? this.ownTree(this.stored.node(id)) ?? missing('node', id)
   }
 
   findNode(id: Id): Node | undefined {
@@ -119,15 +119,19 @@ export class Draft {
   }
 
   findTurn(id: Id): Turn | undefined {
-    const changed = this.turns.get(id)
-    if (changed !== undefined) return changed
+    return this.turns.get(id) ?? this.storedTurn(id)
+  }
+
+  private storedTurn(id: Id): Turn | undefined {
     if (this.readTurn?.id !== id) this.readTurn = this.ownTree(this.stored.turn(id))
     return this.readTurn
   }
 
   findConversation(id: Id): Conversation | undefined {
-    const changed = this.conversations.get(id)
-    if (changed !== undefined) return changed
+    return this.conversations.get(id) ?? this.storedConversation(id)
+  }
+
+  private storedConversation(id: Id): Conversation | undefined {
     if (this.readConversation?.id !== id) this.readConversation = this.ownTree(this.stored.conversation(id))
     return this.readConversation
   }

@@ -10,9 +10,9 @@
 
 import type { Json } from '../base/json.ts'
 import type { Content, LiveState, ToolCall, Usage } from './content.ts'
+import type { Told } from './kinds.ts'
 import type { OutcomeRecord } from './outcome.ts'
 import type { Conversation, Effect, NodeState, Purpose } from './rows.ts'
-import type { Told } from './told.ts'
 
 /** Events that are stored with the commit they report: whole sequence numbers, in order, without gaps. */
 export const DURABLE_EVENTS = [

@@ -292,8 +292,6 @@ export class NodeExecutor {
   }
 }
 
-type FoundParts = Pick<NodeRun, 'model' | 'work' | 'home'>
-
 /** Where a run was found. */
 type FoundPlace = Pick<NodeRun, 'tree' | 'node' | 'turn' | 'conversation'>
 
@@ -315,7 +313,11 @@ class FoundRun implements NodeRun {
   readonly home: NodeRun['home']
   readonly said: NodeRun['said'] = null
 
-  constructor(place: FoundPlace, found: ResolvedAgent, { model, work, home }: FoundParts) {
+  constructor(
+    place: FoundPlace,
+    found: ResolvedAgent,
+    { model, work, home }: Pick<NodeRun, 'model' | 'work' | 'home'>,
+  ) {
     this.tree = place.tree
     this.node = place.node
     this.turn = place.turn

@@ -105,7 +105,8 @@ export class RunStarter {
     const runner = equipped(agent, input, options)
     const known = this.agents.tell(agent, runner)
     const run = this.read(runner, request)
-    const started = attempt(() => after(known, () => this.say(run, input))) ?? undefined
+    const begin = () => this.say(options.attributes === undefined ? run : withAttributes(run, options), input)
+    const started = attempt(() => after(known, begin)) ?? undefined
     const { runId, conversationId, isFresh, keyed } = run
     return {
       runId,
@@ -119,10 +120,10 @@ export class RunStarter {
     }
   }
 
-  /** Reads all options before anything is awaited. */
+  /** Reads the options before anything is awaited. Wrong attributes reject the result. */
   private read(agent: AgentCore, { options, creator = NO_LAYERS, caller, by = null }: StartRequest): NewRun {
     const { ledger, telemetry } = this.parts
-    const { owner = null, title = null, whileRunning = 'queue', attributes, abortSignal, traceparent } = options
+    const { owner = null, title = null, whileRunning = 'queue', abortSignal, traceparent } = options
     const [freshRun = '', fresh = '', ...nodeIds] = freshIds(ledger.clock.now(), 5, ledger.scheduler.random)
     const { conversationId, isFresh, mustExist, keyed } = readPlace(agent, options, fresh)
     const isTraced = traceparent !== undefined || telemetry !== null
@@ -142,7 +143,7 @@ export class RunStarter {
       ceiling: this.ceilingOf(caller, options),
       title,
       whileRunning,
-      attributes: attributes === undefined ? null : readAttributes(attributes),
+      attributes: null,
       traceparent: isTraced ? readTraceparent(traceparent, telemetry) : null,
       aborted: abortSignal?.aborted === true ? messageOf(abortSignal.reason) : null,
     }
@@ -163,7 +164,8 @@ export class RunStarter {
 
   private say(run: NewRun, given: unknown): Later<void> {
     const read = readAgentInput(run.agent, given)
-    const isReady = this.parts.isStarted() && this.agents.models.hasFor(run.agent)
+    const hasModel = run.agent.model !== null || this.agents.models.hasFor(run.agent)
+    const isReady = this.parts.isStarted() && hasModel
     if (read instanceof Promise || !isReady) return this.sayLater(run, read)
     return this.record(run, validInput(run.agent, read))
   }
@@ -332,6 +334,10 @@ interface NewRun {
   readonly traceparent: string | null
   /** Why it is cancelled as it is recorded, so that nothing of it begins; null where it is not. */
   readonly aborted: string | null
+}
+
+function withAttributes(run: NewRun, { attributes }: StartOptions): NewRun {
+  return { ...run, attributes: readAttributes(attributes) }
 }
 
 function newConversation({ conversationId, agent, creator, owner, title }: NewRun, isNew: boolean): NewConversation {

@@ -306,7 +306,7 @@ function end(run: NodeRun, answer: StepAnswer, { judged, tasks }: End): void | P
     extra: run.hooks === null ? undefined : run.home.live.extensions.extraOf(run.node.turnId),
     response: run.agent.toolTrace && !isSideCall(run.node) ? { tool_trace: toolTrace(run) } : undefined,
     delegations: tasks,
-    check: isTurn(run.node) ? checkAfter(checkOf(run)) : null,
+    check: run.agent.protocol !== null && isTurn(run.node) ? checkAfter(checkOf(run)) : null,
   }
   return run.home.ledger.commit({
     kind: 'result',

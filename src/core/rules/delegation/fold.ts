@@ -39,7 +39,7 @@ export function fold(facts: FoldFacts, outcome: Outcome, notes: FoldNotes = {}):
     subagent: facts.agentName,
     supervisor: facts.hostName,
     delegation_context: facts.delegationContext,
-    outcome: facts.contract === 'message' ? withValue(outcome) : summaryOf(outcome),
+    outcome: facts.contract === 'message' ? withValue(outcome) : endSummary(outcome),
   }
   return {
     content: withDelegations(
@@ -134,7 +134,7 @@ function foldOpen(
  * The end of a delegation in the metadata of its result, for code; the words are in the content. Stores leave out of their texts
  * what every success says.
  */
-export function summaryOf({
+export function endSummary({
   status,
   runId,
   conversationId,
@@ -145,7 +145,19 @@ export function summaryOf({
   retryable,
   advice,
   absent,
-}: EndFacts): { readonly [key: string]: Json } {
+}: Pick<
+  Outcome,
+  | 'status'
+  | 'runId'
+  | 'conversationId'
+  | 'error'
+  | 'usage'
+  | 'durationMs'
+  | 'modelCalls'
+  | 'retryable'
+  | 'advice'
+  | 'absent'
+>): { readonly [key: string]: Json } {
   return {
     status,
     run_id: runId,
@@ -165,24 +177,9 @@ export function summaryOf({
   }
 }
 
-/** What is told of an end beside its words. */
-type EndFacts = Pick<
-  Outcome,
-  | 'status'
-  | 'runId'
-  | 'conversationId'
-  | 'error'
-  | 'usage'
-  | 'durationMs'
-  | 'modelCalls'
-  | 'retryable'
-  | 'advice'
-  | 'absent'
->
-
 /** The message contract gives a text: a value behind it goes into the metadata. */
 function withValue(outcome: Outcome): Json {
-  return outcome.output === null ? summaryOf(outcome) : { ...summaryOf(outcome), output: outcome.output }
+  return outcome.output === null ? endSummary(outcome) : { ...endSummary(outcome), output: outcome.output }
 }
 
 function diagnosis({ error, status }: End['outcome'], issues: NonNullable<FoldNotes['issues']>): Json {

@@ -12,9 +12,18 @@
 import type { Commit } from '../../graph/commit.ts'
 import type { Draft } from '../../graph/draft.ts'
 import type { EventRow } from '../../graph/event.ts'
-import { nameOf, type WaitingOn, waitOf } from '../../graph/kinds.ts'
+import {
+  isNextId,
+  nameOf,
+  type Told,
+  type ToldLane,
+  type ToldNode,
+  type Usual,
+  usualAfter,
+  type WaitingOn,
+  waitOf,
+} from '../../graph/kinds.ts'
 import type { Conversation, Id, LaneFacts, Node, Turn } from '../../graph/rows.ts'
-import { isNextId, type Told, type ToldLane, type ToldNode, type Usual, usualAfter } from '../../graph/told.ts'
 
 /** The rows and events of a commit that is not stored yet. */
 type Unstored = Pick<Commit, 'conversations' | 'turns' | 'nodes' | 'edges' | 'events'>

@@ -3,7 +3,7 @@ import { NO_USAGE, type Usage } from '../../graph/content.ts'
 import type { Account, TurnLimits } from '../../graph/limits.ts'
 import type { OutcomeRecord } from '../../graph/outcome.ts'
 import type { Conversation, Id, Link, Node, NodeOutput, Turn } from '../../graph/rows.ts'
-import { subagentOf, summaryOf } from '../../rules/delegation/fold.ts'
+import { endSummary, subagentOf } from '../../rules/delegation/fold.ts'
 import { originOf } from '../../rules/delegation/spawn.ts'
 
 /** Undefined, which JSON leaves out, for the usual value. */
@@ -295,7 +295,7 @@ interface End {
 
 function toEnd([runId, usage, durationMs, modelCalls]: EndParts, child: Id): Json {
   const counts = { usage: toUsage(usage || undefined), durationMs, modelCalls }
-  return summaryOf({ ...SUCCESS, runId, conversationId: child, ...counts }) as Json
+  return endSummary({ ...SUCCESS, runId, conversationId: child, ...counts }) as Json
 }
 
 const SUCCESS = { status: 'completed', error: null, retryable: false, advice: null, absent: [] } as const

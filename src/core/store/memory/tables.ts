@@ -1,4 +1,4 @@
-import { added, Chain, type ChainItem, IdMap, NONE } from '../../base/collections.ts'
+import { Chain, type ChainItem, IdMap, NONE } from '../../base/collections.ts'
 import type { EngineRow, Spent, StoredBlock } from '../../graph/commit.ts'
 import type { EventRow } from '../../graph/event.ts'
 import type { Conversation, Edge, Id, Link, Node, Turn } from '../../graph/rows.ts'
@@ -219,9 +219,11 @@ interface Ordered {
 
 /** The list with one more entry, by ordinal. Rows come in order, except in hand-made commits. */
 export function inserted<Entry extends Ordered>(entries: readonly Entry[], entry: Entry): readonly Entry[] {
-  const last = entries.length === 0 ? undefined : entries[entries.length - 1]
-  if (last === undefined || last.row.ordinal <= entry.row.ordinal) return added(entries, entry)
-  ;(entries as Entry[]).splice(countUpTo(entries, entry.row.ordinal), 0, entry)
+  if (entries === NONE) return [entry]
+  const last = entries[entries.length - 1]
+  const isLast = last === undefined || last.row.ordinal <= entry.row.ordinal
+  if (isLast) (entries as Entry[]).push(entry)
+  else (entries as Entry[]).splice(countUpTo(entries, entry.row.ordinal), 0, entry)
   return entries
 }
 

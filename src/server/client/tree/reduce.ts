@@ -9,8 +9,8 @@
 //   - What usually follows from an event (see `usualAfter`) is assumed, unless the event says otherwise.
 
 import type { DurableEvent, LiveEvent, RunEvent } from '../../../core/graph/event.ts'
+import { nextId, type ToldLane, type ToldNode, usualAfter } from '../../../core/graph/kinds.ts'
 import type { Id } from '../../../core/graph/rows.ts'
-import { nextId, type ToldLane, type ToldNode, usualAfter } from '../../../core/graph/told.ts'
 import type { ConversationState, RunState, TreeAsked, TreeNode, TreeState, TreeWord } from './tree-state.ts'
 import { inOrder, type List } from './trie.ts'
 import { NONE_USED, sumOf, wordsOf } from './values.ts'
