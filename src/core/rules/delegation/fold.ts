@@ -3,7 +3,7 @@ import { outputContent } from '../../graph/commit.ts'
 import { readOutcome } from '../../graph/conclude.ts'
 import type { Block, Content } from '../../graph/content.ts'
 import type { Draft } from '../../graph/draft.ts'
-import { type Outcome, type OutcomeRecord, withWords } from '../../graph/outcome.ts'
+import { endSummary, type Outcome, type OutcomeRecord, subagentOf, withWords } from '../../graph/outcome.ts'
 import type { Id, Link, Node, NodeOutput } from '../../graph/rows.ts'
 import { type OpenFacts, openContent, openFactsOf, saidAndFound, withAbsent } from '../turn/fold-open.ts'
 
@@ -130,53 +130,6 @@ function foldOpen(
   }
 }
 
-/**
- * The end of a delegation in the metadata of its result, for code; the words are in the content. Stores leave out of their texts
- * what every success says.
- */
-export function endSummary({
-  status,
-  runId,
-  conversationId,
-  error,
-  usage,
-  durationMs,
-  modelCalls,
-  retryable,
-  advice,
-  absent,
-}: Pick<
-  Outcome,
-  | 'status'
-  | 'runId'
-  | 'conversationId'
-  | 'error'
-  | 'usage'
-  | 'durationMs'
-  | 'modelCalls'
-  | 'retryable'
-  | 'advice'
-  | 'absent'
->): { readonly [key: string]: Json } {
-  return {
-    status,
-    run_id: runId,
-    conversation_id: conversationId,
-    error: error === null ? null : { code: error.code, message: error.message },
-    usage: {
-      inputTokens: usage.inputTokens,
-      outputTokens: usage.outputTokens,
-      cacheReadTokens: usage.cacheReadTokens,
-      cacheWriteTokens: usage.cacheWriteTokens,
-    },
-    duration_ms: durationMs,
-    turns: modelCalls,
-    retryable,
-    advice,
-    ...(absent.length === 0 ? {} : { absent: absent.map(({ name, reason }) => ({ name, reason })) }),
-  }
-}
-
 /** The message contract gives a text: a value behind it goes into the metadata. */
 function withValue(outcome: Outcome): Json {
   return outcome.output === null ? endSummary(outcome) : { ...endSummary(outcome), output: outcome.output }
@@ -267,11 +220,6 @@ function withMedia(text: string, content: Content): Content {
 
 function join(first: string, partial: string): string {
   return partial === '' ? first : `${first}\n\n${partial}`
-}
-
-/** How the metadata and the output of a delegating task name its child. Stores leave it out of their texts. */
-export function subagentOf(childId: Id): NonNullable<NodeOutput['subagent']> {
-  return { child_conversation_id: childId, child_graph_id: childId }
 }
 
 /** Makes the output of a waiting task from its child's end. A text too long to show is kept as a body. */

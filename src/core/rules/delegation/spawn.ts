@@ -18,6 +18,7 @@ import type { Content } from '../../graph/content.ts'
 import type { Draft } from '../../graph/draft.ts'
 import { type Forward, forwardOf, sameForward, withForward } from '../../graph/event.ts'
 import { changedAccount, type Spending, type TurnLimits } from '../../graph/limits.ts'
+import { originOf, subagentOf } from '../../graph/outcome.ts'
 import { copyOfLink, USUAL_LINK } from '../../graph/rows.made.ts'
 import type { AgentRef, Conversation, Id, Link, Node, NodeOutput, Turn } from '../../graph/rows.ts'
 import { type Claim, heldNode } from '../turn/claim.ts'
@@ -25,7 +26,7 @@ import { endNode } from '../turn/end-node.ts'
 import { openTurn, type TurnBriefing } from '../turn/open-turn.ts'
 import { newConversation } from '../turn/say.ts'
 import { deliver, keepInBackground } from './background.ts'
-import { foldInto, subagentOf } from './fold.ts'
+import { foldInto } from './fold.ts'
 import { mayRun, takePlace, treeBelow } from './release.ts'
 import {
   beginSession,
@@ -371,11 +372,6 @@ function addLink(draft: Draft, { task, host, request, ids }: NewChild): Link {
 interface StartedChild {
   readonly link: Link
   readonly request: SpawnRequest
-}
-
-/** What the conversation of a child says of its origin. Stores leave it out of their texts. */
-export function originOf(name: string, hostId: Id | null, taskId: Id): { readonly [key: string]: Json } {
-  return { name, parent_conversation_id: hostId, parent_graph_id: hostId, spawned_from_node_id: taskId }
 }
 
 /** Decides what the delegating task does now: park, wait, end or continue. */
