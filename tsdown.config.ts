@@ -25,8 +25,8 @@ const PARTS = {
   'of-index': ['index'],
 }
 
-/** Read by doors and by the first run, which have little else in common: files of their own. */
-const ALONE = /[\\/]src[\\/]core[\\/](?:base[\\/]system[\\/](own-files)|rules[\\/]delegation[\\/](metadata))\.ts$/
+/** Read by doors and by the first run, which have little else in common: a file of its own. */
+const ALONE = /[\\/]src[\\/]core[\\/]base[\\/]system[\\/](own-files)\.ts$/
 
 export default defineConfig({
   entry: [...DOORS.map((door) => `src/${door}.ts`), 'src/cli/main.ts'],
@@ -51,7 +51,7 @@ export default defineConfig({
     comments: { jsdoc: false },
     codeSplitting: {
       groups: [
-        { name: (id) => ALONE.exec(id)?.slice(1).find(Boolean) ?? null, priority: 1.5 },
+        { name: (id) => ALONE.exec(id)?.[1] ?? null, priority: 1.5 },
         ...Object.keys(PARTS).map((part, at, all) => ({ name: partOf(part as Part), priority: all.length + 1 - at })),
         { name: ofFirstRun('of-first-run', PARTS['of-small-doors']), priority: 1 },
         { name: ofFirstRun('of-first-run-and-doors', PARTS['of-doors']), priority: 0.5 },

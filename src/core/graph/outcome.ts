@@ -1,6 +1,7 @@
 // Outcomes: the one named result with which every run ends.
 //
-// Owns:      the list of statuses, the record in a turn's row, and the outcome with its text as callers get it.
+// Owns:      the list of statuses, the record in a turn's row, the outcome with its text as callers get it, and what the rows of a
+//            delegation say of one another.
 // Called by: `conclude` makes the record when a turn ends; conversation, delegation and cli read outcomes.
 // Must stay true:
 //   - Every run ends in exactly one outcome, written once in the commit that ends its turn (I6).
@@ -143,4 +144,64 @@ export interface UnfinishedOutcome extends Omit<Outcome, 'output' | 'status' | '
   readonly output: null
   /** Why it did not complete. */
   readonly error: { readonly code: string; readonly message: string }
+}
+
+/** What the conversation of a child says of its origin. Stores leave it out of their texts. */
+export function originOf(name: string, hostId: string | null, taskId: string): { readonly [key: string]: Json } {
+  return { name, parent_conversation_id: hostId, parent_graph_id: hostId, spawned_from_node_id: taskId }
+}
+
+/** How the metadata and the output of a delegating task name its child. Stores leave it out of their texts. */
+export function subagentOf(childId: string): {
+  readonly child_conversation_id: string
+  readonly child_graph_id: string
+} {
+  return { child_conversation_id: childId, child_graph_id: childId }
+}
+
+/**
+ * The end of a delegation in the metadata of its result, for code; the words are in the content. Stores leave out of their texts
+ * what every success says.
+ */
+export function endSummary({
+  status,
+  runId,
+  conversationId,
+  error,
+  usage,
+  durationMs,
+  modelCalls,
+  retryable,
+  advice,
+  absent,
+}: Pick<
+  Outcome,
+  | 'status'
+  | 'runId'
+  | 'conversationId'
+  | 'error'
+  | 'usage'
+  | 'durationMs'
+  | 'modelCalls'
+  | 'retryable'
+  | 'advice'
+  | 'absent'
+>): { readonly [key: string]: Json } {
+  return {
+    status,
+    run_id: runId,
+    conversation_id: conversationId,
+    error: error === null ? null : { code: error.code, message: error.message },
+    usage: {
+      inputTokens: usage.inputTokens,
+      outputTokens: usage.outputTokens,
+      cacheReadTokens: usage.cacheReadTokens,
+      cacheWriteTokens: usage.cacheWriteTokens,
+    },
+    duration_ms: durationMs,
+    turns: modelCalls,
+    retryable,
+    advice,
+    ...(absent.length === 0 ? {} : { absent: absent.map(({ name, reason }) => ({ name, reason })) }),
+  }
 }

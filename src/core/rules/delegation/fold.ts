@@ -3,10 +3,9 @@ import { outputContent } from '../../graph/commit.ts'
 import { readOutcome } from '../../graph/conclude.ts'
 import type { Block, Content } from '../../graph/content.ts'
 import type { Draft } from '../../graph/draft.ts'
-import { type Outcome, type OutcomeRecord, withWords } from '../../graph/outcome.ts'
+import { endSummary, type Outcome, type OutcomeRecord, subagentOf, withWords } from '../../graph/outcome.ts'
 import type { Id, Link, Node, NodeOutput } from '../../graph/rows.ts'
 import { type OpenFacts, openContent, openFactsOf, saidAndFound, withAbsent } from '../turn/fold-open.ts'
-import { endSummary, subagentOf } from './metadata.ts'
 
 const INTERRUPTED = '<system-info>The tool call has been interrupted by the user.</system-info>'
 

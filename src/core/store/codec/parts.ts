@@ -1,9 +1,8 @@
 import type { Json } from '../../base/json.ts'
 import { NO_USAGE, type Usage } from '../../graph/content.ts'
 import type { Account, TurnLimits } from '../../graph/limits.ts'
-import type { OutcomeRecord } from '../../graph/outcome.ts'
+import { endSummary, type OutcomeRecord, originOf, subagentOf } from '../../graph/outcome.ts'
 import type { Conversation, Id, Link, Node, NodeOutput, Turn } from '../../graph/rows.ts'
-import { endSummary, originOf, subagentOf } from '../../rules/delegation/metadata.ts'
 
 /** Undefined, which JSON leaves out, for the usual value. */
 export function unless<T>(value: T, usual: T): T | undefined {
