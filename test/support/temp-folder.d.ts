@@ -1,2 +1,0 @@
-/** A new folder, empty, that is gone after the test. */
-export declare function tempFolder(atEnd?: (clear: () => void) => void, parent?: string): string
