@@ -345,7 +345,7 @@ export interface Connections {
  * The pool that DBOS would make for itself waits without end for a connection that the other side has forgotten: nobody could
  * give up a launch.
  */
-export async function connectionsAt({ url, pool }: DbosPlace): Promise<Connections> {
+async function connectionsAt({ url, pool }: DbosPlace): Promise<Connections> {
   if (pool !== undefined) return { pool, end: async () => undefined }
   const clients = new Set<PostgresClient>()
   const own = await newPool(url ?? '', MOST, {

@@ -252,7 +252,7 @@ const PAGE = 50
 const MOST = 100
 
 /** A page of tasks, the newest status first. */
-export async function listTasks(tasks: AgentTasks, query: TaskListQuery): Promise<TaskPage> {
+async function listTasks(tasks: AgentTasks, query: TaskListQuery): Promise<TaskPage> {
   const { pageSize = PAGE, historyLength = 0, includeArtifacts } = query
   if (!Number.isInteger(pageSize) || pageSize < 1 || pageSize > MOST) {
     throw malformed(`pageSize is a whole number from 1 to ${MOST}.`)

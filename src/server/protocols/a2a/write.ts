@@ -115,7 +115,7 @@ export function endUpdates(place: A2aPlace, outcome: RunOutcome, endedAt: number
   return [...artifacts, { statusUpdate: { ...place, status: endStatus(place, outcome, endedAt), metadata } }]
 }
 
-export function isoOf(ms: number): string {
+function isoOf(ms: number): string {
   return new Date(ms).toISOString()
 }
 
@@ -149,7 +149,7 @@ export function pushBody(place: A2aPlace, state: A2aState, at: number): A2aUpdat
 }
 
 /** The pieces of an answer. Thoughts of the model stay here. */
-export function a2aParts(content: Content): A2aPart[] {
+function a2aParts(content: Content): A2aPart[] {
   if (typeof content === 'string') return content === '' ? [] : [{ text: content }]
   return content.flatMap(partOf)
 }

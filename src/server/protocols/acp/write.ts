@@ -229,7 +229,7 @@ export function callKind({ name }: Call, delegates: boolean): CallKind {
 }
 
 /** A title for people: who calls what, with what is most telling of its arguments. */
-export function callTitle({ name, input }: Call, path: readonly string[]): string {
+function callTitle({ name, input }: Call, path: readonly string[]): string {
   const fields = fieldsOf(input)
   const telling = ['path', 'command', 'query', 'pattern', 'url', 'message'].map((key) => fields[key]).find(isText)
   return `${above(path)}${visible(name)}${telling === undefined ? '' : ` ${short(telling, LONGEST)}`}`
@@ -247,7 +247,7 @@ function above(path: readonly string[]): string {
 }
 
 /** The files that a call is about, in the folder of the session. Others are no place to follow the agent to: it may not go there. */
-export function locationsOf({ input }: Call, folder: Folder): { path: string; line?: number }[] {
+function locationsOf({ input }: Call, folder: Folder): { path: string; line?: number }[] {
   const { path, line, offset } = fieldsOf(input)
   const real = isText(path) ? resolve(realPath(path, folder)) : ''
   if (!real.startsWith(`${folder}/`)) return []
@@ -280,7 +280,7 @@ export interface PlanEntry {
 }
 
 /** The plan that a call of `todo_write` writes; undefined for other calls. */
-export function planOf({ name, input }: Call): PlanEntry[] | undefined {
+function planOf({ name, input }: Call): PlanEntry[] | undefined {
   const { content } = fieldsOf(input)
   if (name !== 'todo_write' || typeof content !== 'string') return undefined
   return content.split('\n').flatMap((line) => {

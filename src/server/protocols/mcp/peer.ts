@@ -247,7 +247,7 @@ export interface RunFollowOptions {
 }
 
 /** Follows a run until it ends, waits for the caller, the time is over, or the caller leaves. The run goes on in every case. */
-export async function followUntilPending(run: Run, options: RunFollowOptions): Promise<Followed> {
+async function followUntilPending(run: Run, options: RunFollowOptions): Promise<Followed> {
   const { waitMs, signal } = options
   const events = run[Symbol.asyncIterator]()
   const clock = startClock(waitMs, signal)
@@ -285,7 +285,7 @@ function startClock(ms: number, signal: AbortSignal) {
 }
 
 /** Says in a line what an event means to somebody who waits; undefined for events that are not worth one. */
-export function progressText(event: RunEvent): string | undefined {
+function progressText(event: RunEvent): string | undefined {
   const said = SAYS[event.type]?.(event as never)
   return said === undefined ? undefined : `${event.path.join(' > ')}: ${said}`
 }

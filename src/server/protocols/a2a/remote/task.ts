@@ -364,7 +364,7 @@ function pause(ms: number, signal: AbortSignal): Promise<void> {
 }
 
 /** The words of artifacts that were shown, so that a stream which is opened again repeats none of them. */
-export class ShownWords {
+class ShownWords {
   private readonly shown: Map<string, string> = new Map()
   /** How far in them the stream of now is. */
   private readonly at: Map<string, number> = new Map()
