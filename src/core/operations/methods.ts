@@ -61,10 +61,12 @@ type TypeAt<One, Door extends keyof OperationTypes> = One extends Operation<infe
 /** The names of methods with a space between, by the subject that declares them. */
 export type MethodNames = Readonly<Record<string, string>>
 
-type Perform<Self> = (self: Self, operation: Operation, given: readonly unknown[]) => Promise<unknown>
-
 /** Adds a method for each name. It copies what it is given at once: what the caller changes later changes nothing. */
-export function addMethods<Self>(to: { readonly prototype: Self }, names: MethodNames, perform: Perform<Self>): void {
+export function addMethods<Self>(
+  to: { readonly prototype: Self },
+  names: MethodNames,
+  perform: (self: Self, operation: Operation, given: readonly unknown[]) => Promise<unknown>,
+): void {
   for (const [subject, found] of Object.entries(names)) {
     for (const name of found.split(' ')) {
       const value = async function (this: Self, ...given: readonly unknown[]): Promise<unknown> {

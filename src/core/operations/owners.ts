@@ -115,13 +115,18 @@ function seen(principal: Principal, owner: string): string {
   throw new DeniedError('denied', `${principal.id} does not see ${owner}.`)
 }
 
-interface Forgetting {
-  readonly reason: string
-  /** True: the usage of today stays. */
-  readonly keepsDay: boolean
-}
-
-async function forgetOwner(on: Operating, owner: string, { reason, keepsDay }: Forgetting): Promise<ForgottenOwner> {
+async function forgetOwner(
+  on: Operating,
+  owner: string,
+  {
+    reason,
+    keepsDay,
+  }: {
+    readonly reason: string
+    /** True: the usage of today stays. */
+    readonly keepsDay: boolean
+  },
+): Promise<ForgottenOwner> {
   const { ledger, recordings, ends, dropCopies, directory, rules, cancel } = on
   const { store, clock } = ledger
   on.watch()

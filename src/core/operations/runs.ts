@@ -138,8 +138,13 @@ export const RUNS = {
     run: (on, id: Id, options: OtlpOptions = {}) => traceWithCode(on, id, options),
     // With `content` the requests of models are in it, which hold instructions too.
     as: ({ on, may }, id: Id, options: OtlpOptions = {}) =>
-      may('read') ? traceWithCode(on, id, options) : traceOf(on, id, { options, askedOf: null }),
-    ask: (query: TraceQuery) => query,
+      may('read') ? traceWithCode(on, id, options) : traceOf(on, id, options, null),
+    ask: (query: {
+      /** With the text of people and models, arguments and results. */
+      readonly content?: boolean
+      /** The names of the attributes. Default: as the runtime of the server has them. */
+      readonly vocabulary?: Vocabulary
+    }) => query,
   }),
 
   /** The nodes of a run, by their place in it, and where the next page begins. */
@@ -198,14 +203,6 @@ export const RUNS = {
   }),
 } as const
 
-/** How a trace is written. */
-interface TraceQuery {
-  /** With the text of people and models, arguments and results. */
-  readonly content?: boolean
-  /** The names of the attributes. Default: as the runtime of the server has them. */
-  readonly vocabulary?: Vocabulary
-}
-
 /** The request that an explanation is about. */
 export function namedRequest(request: string): string {
   if (request !== '') return request
@@ -228,16 +225,16 @@ async function why({ store, recordings, ledger, knowsAgent }: Operating, id: Id,
 async function traceWithCode(on: Operating, id: Id, options: OtlpOptions): Promise<OtlpTraces> {
   const { askedModel } = await import('./look/asked-model.ts')
   const inTree: AskedSources['inTree'] = async (nodeId, read) => lookWith(on.store, nodeId, read)
-  return traceOf(on, id, { options, askedOf: (nodeId) => askedModel({ requestOf: on.requestOf, inTree }, nodeId) })
+  return traceOf(on, id, options, (nodeId) => askedModel({ requestOf: on.requestOf, inTree }, nodeId))
 }
 
-interface TraceParts {
-  readonly options: OtlpOptions
+async function traceOf(
+  on: Operating,
+  id: Id,
+  options: OtlpOptions,
   /** Null for callers that may not see the code of agents. */
-  readonly askedOf: AskedOf | null
-}
-
-async function traceOf(on: Operating, id: Id, { options, askedOf }: TraceParts): Promise<OtlpTraces> {
+  askedOf: AskedOf | null,
+): Promise<OtlpTraces> {
   await on.recordings.settled(id)
   const { readOtlp } = await import('../conversation/trace/read-otlp.ts')
   return readOtlp({ store: on.store, live: on.vocabulary, askedOf }, id, options)

@@ -20,12 +20,6 @@ export interface KeptOwner {
   readonly keepDays: number | null
 }
 
-/** A page of deliveries. */
-export interface DeliveriesPage {
-  readonly limit: number
-  readonly before: string | undefined
-}
-
 /** A caller of a server whose scopes have been checked, and what the server does for it. */
 export interface ServerCaller {
   readonly principal: Principal
@@ -40,7 +34,10 @@ export interface ServerCaller {
     make(request: WebhookRequest): Promise<MadeWebhook>
     info(id: string): Promise<WebhookInfo>
     remove(id: string): Promise<void>
-    deliveries(id: string, page: DeliveriesPage): Promise<readonly WebhookDelivery[]>
+    deliveries(
+      id: string,
+      page: { readonly limit: number; readonly before: string | undefined },
+    ): Promise<readonly WebhookDelivery[]>
     again(id: string, delivery: string): Promise<WebhookDelivery>
   }
   readonly owners: {
