@@ -196,14 +196,6 @@ export const RUNS = {
   }),
 } as const
 
-/** How a trace is written. */
-interface TraceQuery {
-  /** With the text of people and models, arguments and results. */
-  readonly content?: boolean
-  /** The names of the attributes. Default: as the runtime of the server has them. */
-  readonly vocabulary?: Vocabulary
-}
-
 /** The request that an explanation is about. */
 export function namedRequest(request: string): string {
   if (request !== '') return request

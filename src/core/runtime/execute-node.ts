@@ -80,7 +80,7 @@ export class NodeExecutor {
   private join(code: NodeCode): Loaded {
     const { ledger, agents, live, settings } = this.parts
     ledger.endTurns = code.endTurns
-    live.gate = code.callGate({ ledger, limits: this.parts.limits, report: live.report })
+    live.gate = code.callGate(ledger, this.parts.limits, live.report)
     ledger.tellChanges = code.tellChanges
     ledger.charge = code.withCharges
     agents.load(code)
@@ -292,9 +292,6 @@ export class NodeExecutor {
   }
 }
 
-/** Where a run was found. */
-type FoundPlace = Pick<NodeRun, 'tree' | 'node' | 'turn' | 'conversation'>
-
 /** A run as `resolve` finds it. A class, because V8 takes a literal for long-lived: see `base/keep-shape`. */
 class FoundRun implements NodeRun {
   readonly tree: NodeRun['tree']
@@ -314,7 +311,7 @@ class FoundRun implements NodeRun {
   readonly said: NodeRun['said'] = null
 
   constructor(
-    place: FoundPlace,
+    place: Pick<NodeRun, 'tree' | 'node' | 'turn' | 'conversation'>,
     found: ResolvedAgent,
     { model, work, home }: Pick<NodeRun, 'model' | 'work' | 'home'>,
   ) {
