@@ -138,7 +138,12 @@ export const RUNS = {
     // With `content` the requests of models are in it, which hold instructions too.
     as: ({ on, may }, id: Id, options: OtlpOptions = {}) =>
       may('read') ? traceWithCode(on, id, options) : traceOf(on, id, options, null),
-    ask: (query: TraceQuery) => query,
+    ask: (query: {
+      /** With the text of people and models, arguments and results. */
+      readonly content?: boolean
+      /** The names of the attributes. Default: as the runtime of the server has them. */
+      readonly vocabulary?: Vocabulary
+    }) => query,
   }),
 
   /** The nodes of a run, by their place in it, and where the next page begins. */
