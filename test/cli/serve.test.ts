@@ -44,6 +44,19 @@ describe('legate serve', () => {
     expect(second.token).toBe(first.token)
   })
 
+  it('says of a recipe that needs values of a person why it is no agent here', async () => {
+    const place = project({
+      'report.yaml':
+        'version: 1.0.0\ntitle: Report\ndescription: Writes.\ninstructions: About {{ topic }}.\nprompt: Go on.\n' +
+        'parameters:\n  - key: topic\n    input_type: string\n    requirement: required\n    description: It.\n',
+    })
+    place.open()
+    const server = await served(place, ['report.yaml'])
+
+    expect(await (await ask(server, '/v1/agents')).json()).toMatchObject({ agents: [] })
+    expect(server.process.stderr).toContain('report.yaml needs values of a person (topic), so clients of MCP get it')
+  })
+
   it('offers agents of files and modules, runs them, and prints a line for a request only when it is asked to', async () => {
     const place = project({
       'poet.md': '---\nname: poet\ndescription: Writes.\nmodel: openai/gpt-5\n---\nYou write.\n',

@@ -17,7 +17,7 @@ import { untilSignalled } from '../worker/signals.ts'
 
 /** Serves agents over HTTP until a signal ends it, and works on their runs. */
 export async function serve(call: Call): Promise<number> {
-  const { prompts, words } = await splitPrompts(call)
+  const { prompts, words, notices } = await splitPrompts(call)
   const options = { ...readServeOptions(call), mcp: { prompts } }
   const workers = workersOf(call)
   const { store: own, engine, ...offered } = await loadOffered({ ...call, words })
@@ -39,6 +39,7 @@ export async function serve(call: Call): Promise<number> {
     for (const { message, hint } of offered.files === undefined ? [] : await exposedFiles(offered.files)) {
       note(`legate: warning: ${message}. ${hint}`)
     }
+    for (const notice of notices) note(`legate: warning: ${notice}`)
     const silent = await agentsWithoutModel(offered)
     if (silent !== undefined) note(`legate: warning: ${silent}`)
     return await untilEnded(runtime, server, { store: isOwn ? undefined : shownStore(call), env: call.env })
