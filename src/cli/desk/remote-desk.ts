@@ -196,7 +196,10 @@ class RemoteActs implements Omit<Desk, keyof SameActs> {
   }
 
   /** As many rounds as were asked for: a page of the server ends at 8 MB, and has the beginning of a longer text. */
-  private async rounds(talk: ConversationClient, query: RoundsQuery): Promise<TranscriptPage> {
+  private async rounds(
+    talk: ConversationClient,
+    query: NonNullable<Parameters<DeskConversation['transcriptPage']>[0]>,
+  ): Promise<TranscriptPage> {
     const { turnsLeft: limitTurns, ...page } = await talk.transcriptPage(query)
     const { runIds, beforeRunId, transcript } = await this.whole(page)
     if (limitTurns === undefined || beforeRunId === null) return { ...page, transcript }
@@ -220,7 +223,6 @@ class RemoteActs implements Omit<Desk, keyof SameActs> {
   async resume(): Promise<void> {}
 }
 
-type RoundsQuery = NonNullable<Parameters<DeskConversation['transcriptPage']>[0]>
 type TranscriptPage = Awaited<ReturnType<DeskConversation['transcriptPage']>>
 
 function runIn({ runId }: { readonly runId?: Id | null }): { readonly id: Id } {

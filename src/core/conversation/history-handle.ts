@@ -193,7 +193,7 @@ export class ConversationHistory {
   /** Shows models only these nodes of a turn that is over. Returns the nodes that they no longer see. */
   async compact(runId: Id, options: { readonly keep?: readonly Id[] } = {}): Promise<readonly Id[]> {
     const { keep = [] } = readOptions('compact(runId, options)', options, { keep: list })
-    return this.change((draft) => planCompact(draft, runId, { conversationId: this.id, keep }))
+    return this.change((draft) => planCompact(draft, runId, this.id, keep))
   }
 
   /** Hides a node from models; people still see it. */
@@ -225,7 +225,7 @@ export class ConversationHistory {
   }
 
   private async show(nodeId: Id, change: VisibilityChange): Promise<void> {
-    await this.change((draft) => planVisibility(draft, nodeId, { conversationId: this.id, change }))
+    await this.change((draft) => planVisibility(draft, nodeId, this.id, change))
   }
 
   private async remake(plan: (draft: Draft, scope: ChangeScope) => RemakeResult): Promise<Run> {

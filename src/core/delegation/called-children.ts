@@ -275,7 +275,7 @@ export class CalledChildren implements CurrentCall {
 
 interface Asking {
   readonly given: unknown
-  /** What the child gets, where it is more than what was asked. */
+  /** The input of the child, if it is more than the request. */
   readonly input?: unknown
   readonly key: string | undefined
 }

@@ -117,15 +117,17 @@ export function childAuthority(
  * Reads the authority an offer gives its subagent. It is frozen when the child starts; later changes can only narrow
  * it.
  */
-export function offerLayers(hostName: string, offer: OfferGrant, profiles: Profiles): readonly Layer[] {
+export function offerLayers(
+  hostName: string,
+  offer: Pick<AuthorityOffer, 'name' | 'grant' | 'profile' | 'contract'>,
+  profiles: Profiles,
+): readonly Layer[] {
   const layerOf = offer.contract === 'background' ? storedProfileLayer : profileLayer
   return [
     ...(offer.grant === undefined ? [] : [narrowingLayer(`${hostName}, ${offer.name}`, offer.grant)]),
     ...(offer.profile === undefined ? [] : [layerOf(offer.profile, profiles)]),
   ]
 }
-
-type OfferGrant = Pick<AuthorityOffer, 'name' | 'grant' | 'profile' | 'contract'>
 
 function withinTime(limits: TurnLimits, timeoutMs: number | null): TurnLimits {
   return timeoutMs === null || timeoutMs >= limits.wallMs ? limits : { ...limits, wallMs: timeoutMs }

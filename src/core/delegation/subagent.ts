@@ -137,16 +137,22 @@ export function isSubagentEntry(tool: ToolEntry): tool is SubagentEntry {
   return tool.delegates
 }
 
-interface ProvidedSubagent extends OwnSubagent {
-  readonly agent: AnyAgent
-  /** Returns the agent of one delegation; null if it is always the same agent. */
-  readonly take: (() => AgentOrPromise) | null
-}
-
 /** A task that delegates may run again: it finds its child. The child has limits of its own. */
 const DELEGATING: KeptOptions = { ...keptOptions(NEW_NODE), effect: 'idempotent' }
 
-function entryOf(name: string, { config, memberOf, agent, take }: ProvidedSubagent): SubagentEntry {
+function entryOf(
+  name: string,
+  {
+    config,
+    memberOf,
+    agent,
+    take,
+  }: OwnSubagent & {
+    readonly agent: AnyAgent
+    /** Returns the agent of one delegation; null if it is always the same agent. */
+    readonly take: (() => AgentOrPromise) | null
+  },
+): SubagentEntry {
   const isTyped = agent.input !== null
   const description = firstText(config.description, agent.description) ?? `Call ${agent.name} to complete tasks`
   const input = agent.input ?? messageContract()

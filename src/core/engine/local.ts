@@ -403,7 +403,7 @@ class LocalEngine implements Engine, NodeHost {
     const { reportSilence } = await upkeep()
     const now = this.clock.now()
     const causes = await Promise.all(
-      works.map((work) => stopCauseOf(work, now, { store: this.ledger.store, report: this.options.report })),
+      works.map((work) => stopCauseOf(work, now, this.ledger.store, this.options.report)),
     )
     for (const [at, work] of works.entries()) {
       const cause = causes[at] ?? null

@@ -133,7 +133,12 @@ export function stopCauseIn(
 }
 
 /** Why a running node has to stop now. */
-export function stopCauseOf(work: RunningNode, now: number, { store, report }: StopSource): Later<StopCause | null> {
+export function stopCauseOf(
+  work: RunningNode,
+  now: number,
+  store: Store,
+  report: (error: unknown) => void,
+): Later<StopCause | null> {
   if (work.timeoutAt <= now) return 'timeout'
   if (work.isStalled(now)) return 'stalled'
   return lookUnlessTampered(store, work.claim.rootId, {
@@ -144,11 +149,6 @@ export function stopCauseOf(work: RunningNode, now: number, { store, report }: S
       return 'lost' as const
     },
   })
-}
-
-interface StopSource {
-  readonly store: Store
-  readonly report: (error: unknown) => void
 }
 
 function reasonOf(cause: StopCause): LegateError {

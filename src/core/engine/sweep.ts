@@ -82,7 +82,7 @@ export async function sweep(ledger: Ledger, options: SweepOptions, agenda?: Agen
 
 const DUE = [expireTurns, expireAsks, endWaits, forceStops]
 
-/** What there is to do, of a store that can say so with one answer. */
+/** The work that a store names with one answer. */
 export async function agendaOf({ store, clock }: Ledger, graceMs: number): Promise<Agenda | undefined> {
   const now = clock.now()
   const agenda = await store.agenda?.({ now, stopBefore: now - graceMs })

@@ -56,7 +56,18 @@ export const TREES = {
     },
     gives: ['Trees', 'The trees, newest first.'],
     as: trees,
-    ask: ({ state, limit = 50, ...query }: TreesAsked): TreesQuery => ({ ...query, limit, isOpen: state === 'open' }),
+    ask: ({
+      state,
+      limit = 50,
+      ...query
+    }: LimitQuery & {
+      /** `open`: only trees with an open run. Default `any`. */
+      readonly state?: 'open' | 'any'
+      /** Only those of this owner. */
+      readonly owner?: string
+      /** The `next` of the page before. */
+      readonly before?: Id
+    }): TreesQuery => ({ ...query, limit, isOpen: state === 'open' }),
     wire: (page: TreesPage): Page<'trees', TreeData> => page,
   }),
 
@@ -88,7 +99,17 @@ export const TREES = {
       limit: { type: 'integer', description: 'The most events.', minimum: 1, maximum: 1_000, default: 500 },
     },
     gives: ['TreeEvents', 'The events, in order, and the blocks of running nodes.'],
-    as: async ({ on, root }, _id: Id, { after = 0, limit = 500 }: EventsAfter = {}): Promise<TreeEvents> => {
+    as: async (
+      { on, root },
+      _id: Id,
+      {
+        after = 0,
+        limit = 500,
+      }: LimitQuery & {
+        /** Only events after this `seq`. */
+        readonly after?: number
+      } = {},
+    ): Promise<TreeEvents> => {
       const { treeEventPage } = await import('./look/find.ts')
       return treeEventPage(on.store, root.id, { after, limit })
     },
@@ -151,20 +172,6 @@ export const TREES = {
 } as const
 
 type Lines = Iterable<string> | AsyncIterable<string>
-
-interface TreesAsked extends LimitQuery {
-  /** `open`: only trees with an open run. Default `any`. */
-  readonly state?: 'open' | 'any'
-  /** Only those of this owner. */
-  readonly owner?: string
-  /** The `next` of the page before. */
-  readonly before?: Id
-}
-
-interface EventsAfter extends LimitQuery {
-  /** Only events after this `seq`. */
-  readonly after?: number
-}
 
 async function importOf({ ledger }: Operating, lines: Lines, how: Importing): Promise<Id> {
   const { importTree } = await import('../audit/archive.ts')

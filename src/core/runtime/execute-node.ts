@@ -80,7 +80,7 @@ export class NodeExecutor {
   private join(code: NodeCode): Loaded {
     const { ledger, agents, live, settings } = this.parts
     ledger.endTurns = code.endTurns
-    live.gate = code.callGate({ ledger, limits: this.parts.limits, report: live.report })
+    live.gate = code.callGate(ledger, this.parts.limits, live.report)
     ledger.tellChanges = code.tellChanges
     ledger.charge = code.withCharges
     agents.load(code)

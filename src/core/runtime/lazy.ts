@@ -32,7 +32,7 @@ export const SAYING = { queue: planSay, restart: planRestart } as const
 // Code that few agents need is loaded for those alone.
 
 /** The gate before model calls. A node that waits at it is woken by a commit. */
-export function callGate({ ledger, limits, report }: GateOptions): CallGate {
+export function callGate(ledger: Ledger, limits: CallLimits | undefined, report: (error: unknown) => void): CallGate {
   const { store, clock, scheduler } = ledger
   const wake = async ({ rootId, nodeId }: CallPlace): Promise<boolean> => {
     try {
@@ -43,12 +43,6 @@ export function callGate({ ledger, limits, report }: GateOptions): CallGate {
     }
   }
   return new CallGate({ store, clock, scheduler, limits, wake })
-}
-
-interface GateOptions {
-  readonly ledger: Ledger
-  readonly limits: CallLimits | undefined
-  readonly report: (error: unknown) => void
 }
 
 /** Keeps copies of sessions, for agents that want copies. */

@@ -107,7 +107,7 @@ export class AgentDirectory implements Agents {
   limitsDays = false
   /** The agents that the application named or started itself, by name: the newest of each. */
   private readonly told: Map<string, AgentCore> = new Map()
-  /** What is asked about an agent before it starts: does it work with files, or start programs? */
+  /** Questions about an agent before it starts: does the agent work with files, or start programs? */
   readonly needs: NeedsParts
   /** Agents that wait for what their providers promised. */
   private readonly coming: Map<AgentCore, Promise<undefined>> = new Map()
@@ -244,11 +244,11 @@ export class AgentDirectory implements Agents {
     const deciding: Voice[] = []
     const watching: Voice[] = []
     const guards: GuardVoice[] = []
-    for (const host of hostsAbove(this, run)) this.addVoices(host, { deciding, watching, guards })
+    for (const host of hostsAbove(this, run)) this.addVoices(host, deciding, watching, guards)
     return deciding.length + watching.length + guards.length === 0 ? null : { deciding, watching, guards }
   }
 
-  private addVoices(host: HostAbove, { deciding, watching, guards }: VoiceLists): void {
+  private addVoices(host: HostAbove, deciding: Voice[], watching: Voice[], guards: GuardVoice[]): void {
     const { tree, turn, agent, conversation, toolName } = host
     if (agent === undefined) return
     if (agent.guards !== null) {
@@ -461,12 +461,6 @@ export class AgentDirectory implements Agents {
     const host = tree.conversation(parentConversationId ?? '')
     return host === undefined || parentTurnId === null ? undefined : this.of(tree, parentTurnId, host)
   }
-}
-
-interface VoiceLists {
-  readonly guards: GuardVoice[]
-  readonly deciding: Voice[]
-  readonly watching: Voice[]
 }
 
 /** The agents found below one that becomes known, and those still to come. */

@@ -210,7 +210,7 @@ export class Runtime extends OperatedRuntime {
     const isInside = current?.runtime === this
     const known = typeof agent === 'string' ? (this.agentNamed(agent) as Agent<In, Out, Written>) : agent
     return this.handles.make(
-      isInside ? startInside(current, known, { input, options }) : this.starter.start(known, input, { options }),
+      isInside ? startInside(current, known, input, options) : this.starter.start(known, input, { options }),
     )
   }
 
@@ -323,7 +323,10 @@ export class Runtime extends OperatedRuntime {
     return this.conversationFor(id, {})
   }
 
-  private async conversationFor(id: Id, { by, caller, mayCancel, mayBegin }: HandleFor): Promise<ConversationHandle> {
+  private async conversationFor(
+    id: Id,
+    { by, caller, mayCancel, mayBegin }: Partial<OnBehalf>,
+  ): Promise<ConversationHandle> {
     await this.recordings.settled(id)
     const row = await lookWith(this.store, id, (tree) => tree.conversation(id))
     if (row === undefined) throw await notFound(this.store, 'conversation', id)
@@ -504,6 +507,3 @@ export class Runtime extends OperatedRuntime {
     if (this.closing === undefined) this.live.report(error)
   }
 }
-
-/** For whom a handle is made; nobody in particular for the program itself. */
-type HandleFor = Partial<OnBehalf>

@@ -294,16 +294,11 @@ export class RunStarter {
 }
 
 /** Starts a run inside a tool: it is a delegation of the running call. */
-export function startInside(call: CurrentCall, agent: AgentCore, { input, options }: InsideRun): HandleOptions {
+export function startInside(call: CurrentCall, agent: AgentCore, input: unknown, options: StartOptions): HandleOptions {
   checkInside(options)
   const runner = equipped(agent, input, options)
   const child = call.start(runner, input, options)
   return { ...child, abortSignal: options.abortSignal, isOwn: true, output: runner.output }
-}
-
-interface InsideRun {
-  readonly input: unknown
-  readonly options: StartOptions
 }
 
 /** A run that is to be recorded: everything that its caller asked for but the input. */

@@ -284,7 +284,7 @@ export class Courier {
       return null
     }
     const answer = await this.post(hook, delivery, body)
-    return answer === undefined ? delivery.data.nextAt : this.settle({ hook, delivery }, answer)
+    return answer === undefined ? delivery.data.nextAt : this.settle(hook, delivery, answer)
   }
 
   /** The message as the webhook may read it now; undefined where its tree is gone, or is not what was written. */
@@ -319,7 +319,7 @@ export class Courier {
   }
 
   /** When it is to be sent again; null: it is over. */
-  private async settle({ hook, delivery }: SentDelivery, answer: HookAnswer): Promise<number | null> {
+  private async settle(hook: StoredHook, delivery: StoredDelivery, answer: HookAnswer): Promise<number | null> {
     const { webhooks, deliveries, settings } = this.parts
     const attempts = delivery.data.attempts + 1
     const status = 'status' in answer ? answer.status : null
@@ -372,11 +372,6 @@ export class Courier {
     this.count.disabled++
     this.parts.report(new Error(`The webhook ${row.id} of ${data.principal.id} was disabled. ${messageOf(reason)}`))
   }
-}
-
-interface SentDelivery {
-  readonly hook: StoredHook
-  readonly delivery: StoredDelivery
 }
 
 /** Deliveries of a page of changes that were stored. */

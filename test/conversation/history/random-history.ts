@@ -288,7 +288,7 @@ class World extends RandomHand {
     const { node } = found
     const change = this.chance.pick(['exclude', 'include', 'delete', 'restore'] as const)
     const expected = node.by !== null ? 'replaced' : isOpen(node) ? 'wrong_state' : 'done'
-    this.expect('show', expected, (draft) => planVisibility(draft, node.id, { conversationId: lane.id, change }))
+    this.expect('show', expected, (draft) => planVisibility(draft, node.id, lane.id, change))
     if (expected === 'done') {
       if (change === 'exclude' || change === 'include') node.isExcluded = change === 'exclude'
       else node.isDeleted = change === 'delete'

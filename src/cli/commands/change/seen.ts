@@ -4,19 +4,23 @@ import { legate } from '../../command/next-command.ts'
 import { terminalWidth } from '../../terminal/clean.ts'
 import { wrapSigned } from '../../terminal/width.ts'
 
-/** The message for a person who has not seen the request, or has seen another one. */
-export interface SeenRequest {
-  /** True: the answer counts only for what the person has seen. */
-  readonly isNeeded: boolean
-  /** The request as it is now, then the command that answers it. */
-  readonly lines: () => readonly string[]
-}
-
 /**
  * The digest that the person gave, to go with the answer: nothing is looked up for the person. Throws, and shows the request,
  * where the digest is needed or names another request than the node has now.
  */
-export function typedSeen(call: Call, node: Node, { isNeeded, lines }: SeenRequest): { readonly seen?: string } {
+export function typedSeen(
+  call: Call,
+  node: Node,
+  {
+    isNeeded,
+    lines,
+  }: {
+    /** True: the answer counts only for what the person has seen. */
+    readonly isNeeded: boolean
+    /** The request as it is now, then the command that answers it. */
+    readonly lines: () => readonly string[]
+  },
+): { readonly seen?: string } {
   const seen = textOption(call, 'seen')?.toLowerCase()
   const now = seenOf(node)
   if (seen !== undefined && !FORM.test(seen)) {

@@ -13,7 +13,10 @@ const bases: WeakMap<AgentCore, AgentCore> = new WeakMap()
 export function agentForRequest(
   agent: AgentCore,
   prompt: Prompt,
-  { extensions = [], repair }: AskedParts = {},
+  {
+    extensions = [],
+    repair,
+  }: { readonly extensions?: readonly ExtensionCore[]; readonly repair?: Repair | undefined } = {},
 ): AgentCore {
   const { output, model, settings, providerOptions } = prompt.toRequest()
   const isOther = describesOutput(prompt)
@@ -33,12 +36,6 @@ export function agentForRequest(
   })
   bases.set(asked, baseOf(agent))
   return asked
-}
-
-/** The options of the request itself. */
-export interface AskedParts {
-  readonly extensions?: readonly ExtensionCore[]
-  readonly repair?: Repair | undefined
 }
 
 /** The ensured fields of an agent's own answer do not apply to another answer. */

@@ -17,14 +17,22 @@ import {
 import { freeName, type NameClash, resolveClash } from '../definition/subagent-options.ts'
 import { type NamedSubagent, readSubagents, readTools } from './read-subagents.ts'
 
-type KitDefinition = Pick<
-  AgentDefinition<Schema | undefined, Schema | undefined>,
-  'name' | 'tools' | 'sources' | 'subagents' | 'toolkit'
->
 type Kit = Pick<AgentCore, 'tools' | 'sources' | 'subagents' | 'groups'>
 
 /** Reads the tools and subagents of a definition, in groups or not, each under one name. */
-export function readKit({ tools, sources, subagents, toolkit, name }: KitDefinition, where: string): Kit {
+export function readKit(
+  {
+    tools,
+    sources,
+    subagents,
+    toolkit,
+    name,
+  }: Pick<
+    AgentDefinition<Schema | undefined, Schema | undefined>,
+    'name' | 'tools' | 'sources' | 'subagents' | 'toolkit'
+  >,
+  where: string,
+): Kit {
   const kit = new KitReader(name, where)
   kit.addTools(tools ?? {}, null)
   const given = readSources(sources, where)

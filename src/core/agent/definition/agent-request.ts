@@ -137,7 +137,13 @@ export class PromptInput extends SlotInput {
   private readonly chat: ChatRecord | null
 
   /** Throws EmptyPromptError where nothing is asked. */
-  constructor(prompt: Prompt, { extensions = [], chat = null }: PromptInputOptions = {}) {
+  constructor(
+    prompt: Prompt,
+    {
+      extensions = [],
+      chat = null,
+    }: { readonly extensions?: readonly ExtensionCore[]; readonly chat?: ChatRecord | null } = {},
+  ) {
     super(prompt.get('input'))
     this.prompt = prompt
     this.extensions = extensions
@@ -155,11 +161,6 @@ export class PromptInput extends SlotInput {
   inChat(chat: ChatRecord): PromptInput {
     return new PromptInput(this.prompt, { extensions: this.extensions, chat })
   }
-}
-
-interface PromptInputOptions {
-  readonly extensions?: readonly ExtensionCore[]
-  readonly chat?: ChatRecord | null
 }
 
 /** The text that people read in the conversation: the input; where there is none, the whole request. */

@@ -189,13 +189,11 @@ export interface ReplyCore {
   readonly code: (input: never, context: never) => unknown
 }
 
-interface MaybeReply {
-  readonly name: string
-  readonly reply: ReplyCore | null
-}
-
 /** Refuses what only an agent with a model can be given. */
-export function refuseForReply({ name, reply }: MaybeReply, what: string): void {
+export function refuseForReply(
+  { name, reply }: { readonly name: string; readonly reply: ReplyCore | null },
+  what: string,
+): void {
   if (reply === null) return
   const message = `agent "${name}" has a reply: its code answers, and there is no model for ${what}.`
   throw new DefinitionError('definition', message)

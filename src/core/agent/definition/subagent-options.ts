@@ -13,17 +13,15 @@ export interface StreamOptions {
   readonly incremental?: boolean
 }
 
-interface ForwardSettings {
-  readonly forwardEvents?: boolean | readonly EventType[]
-  readonly streamOptions?: StreamOptions
-}
-
 /**
  * Joins both settings into one view; null when everything is shown unchanged. Throws DefinitionError for invalid
  * settings.
  */
 export function readForward(
-  { forwardEvents = true, streamOptions = {} }: ForwardSettings,
+  {
+    forwardEvents = true,
+    streamOptions = {},
+  }: { readonly forwardEvents?: boolean | readonly EventType[]; readonly streamOptions?: StreamOptions },
   where: string,
 ): Forward | null {
   const { eventTypes, incremental = true } = readOptions(`agent(): ${where}.streamOptions`, streamOptions, OPTIONS)

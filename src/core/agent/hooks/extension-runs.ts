@@ -103,7 +103,7 @@ export class ExtensionRuns {
   /** Reports a hook that threw: in the log of the run while it is open, else only to the logger. */
   async report(
     extension: ExtensionCore,
-    failure: HookFailure,
+    failure: { readonly hook: string; readonly error: unknown },
     place: Pick<HookPlace, 'tree' | 'runId' | 'nodeId'>,
   ): Promise<void> {
     const message = messageOf(failure.error)
@@ -196,7 +196,16 @@ export class ExtensionRuns {
   /** Calls a watching hook of each extension; its errors do not affect the run. */
   private async seen(
     hooks: HookSet,
-    { hook, place, isQuiet = false }: Seeing,
+    {
+      hook,
+      place,
+      isQuiet = false,
+    }: {
+      readonly hook: HookName
+      readonly place: HookPlace
+      /** True: its errors stay out of the log of the run. */
+      readonly isQuiet?: boolean
+    },
     call: (extension: ExtensionCore, context: HookContext) => unknown,
   ): Promise<void> {
     for (const extension of hooks.of(hook)) {
@@ -262,18 +271,6 @@ export class ExtensionRuns {
 
 /** A run that this process begins to work for. One that is not recorded yet has no state. */
 export type EnteringRun = Pick<Turn, 'id' | 'rootId'> & Partial<Pick<Turn, 'state'>>
-
-export interface HookFailure {
-  readonly hook: string
-  readonly error: unknown
-}
-
-interface Seeing {
-  readonly hook: HookName
-  readonly place: HookPlace
-  /** True: its errors stay out of the log of the run. */
-  readonly isQuiet?: boolean
-}
 
 const SEEING: ReadonlyMap<string, 'onDelegationStart' | 'onDelegationEnd'> = new Map([
   ['delegation-start', 'onDelegationStart'],

@@ -157,7 +157,16 @@ function briefRequest({ tree, node, turn, agent, contextTurns, conversation }: N
 }
 
 /** The context of a call, with this turn's prompt instead of its record: its system part first. */
-function askedMessages(instructions: string, context: readonly Node[], asked: AskedTurn): Message[] {
+function askedMessages(
+  instructions: string,
+  context: readonly Node[],
+  asked: {
+    readonly turnId: string
+    readonly prompt: Prompt
+    /** The visible part of earlier turns, for a chat. */
+    readonly history: readonly Message[] | null
+  },
+): Message[] {
   const said = asked.prompt.toRequest({ tools: 'text' }).messages as readonly Message[]
   const system = said.filter(({ role }) => role === 'system')
   const others = said.filter(({ role }) => role !== 'system')
@@ -175,13 +184,6 @@ function askedMessages(instructions: string, context: readonly Node[], asked: As
 /** A summary belongs to the turns before, wherever it was made. */
 function isOfTurn({ turnId, metadata }: Node, id: string): boolean {
   return turnId === id && metadata['standsFor'] !== true
-}
-
-export interface AskedTurn {
-  readonly turnId: string
-  readonly prompt: Prompt
-  /** The visible part of earlier turns, for a chat. */
-  readonly history: readonly Message[] | null
 }
 
 export interface Estimate extends CallCost {

@@ -106,20 +106,14 @@ function cutOf(run: NodeRun, { context, sizes, room }: Measured): number | undef
   let last: number | undefined
   for (let at = 1; at < context.length; at++) {
     left -= sizes[at - 1] ?? 0
-    if (!isCut(run, { before: context[at - 1], after: context[at], isByHand })) continue
+    if (!isCut(run, context[at - 1], context[at], isByHand)) continue
     last = at
     if (left <= room) return at
   }
   return last
 }
 
-interface Seam {
-  readonly before: Node | undefined
-  readonly after: Node | undefined
-  readonly isByHand: boolean
-}
-
-function isCut({ turn }: NodeRun, { before, after, isByHand }: Seam): boolean {
+function isCut({ turn }: NodeRun, before: Node | undefined, after: Node | undefined, isByHand: boolean): boolean {
   if (before === undefined || after === undefined || before.metadata['standsFor'] === true) return false
   if (before.turnId !== after.turnId) return after.turnId === turn.id || before.laneId === turn.laneId
   // Cuts within a turn only where an agent speaks next, and only in the turn of this call.

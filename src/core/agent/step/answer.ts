@@ -77,18 +77,16 @@ async function judgeValue(run: NodeRun, schema: CheckedSchema, text: string): Pr
   return read.issue === null ? { end: 'completed', value: read.value, written: read.written } : judgeUnfit(run, read)
 }
 
-function judgeUnfit(run: NodeRun, { value, issue }: UnfitAnswer): AnswerVerdict {
+function judgeUnfit(
+  run: NodeRun,
+  { value, issue }: { readonly value: Json | undefined; readonly issue: string },
+): AnswerVerdict {
   const { repair } = run.agent
   if (mayRepair(run)) {
     return again(repair, `Your answer does not fit. ${issue}\nAnswer again with only the corrected JSON.`)
   }
   if (repair?.onFailure === 'return' && value !== undefined) return { end: 'completed', value }
   return { end: 'failed', code: 'invalid_output', message: issue }
-}
-
-interface UnfitAnswer {
-  readonly value: Json | undefined
-  readonly issue: string
 }
 
 /** Counts every repair of the turn, the current one included. */

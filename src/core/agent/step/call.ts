@@ -51,26 +51,26 @@ export class AskFirst extends Error {
 }
 
 /** The one way to a model (I8). Readers see the stream live; the caller gets the whole answer. */
-export function call(run: NodeRun, model: Model, { request, watch }: ModelCallOptions): Promise<StepAnswer> {
+export function call(
+  run: NodeRun,
+  model: Model,
+  request: ModelRequest,
+  /** Receives the text while it comes, and may stop the call. */
+  watch: AnswerWatch | undefined,
+): Promise<StepAnswer> {
   const heard = new AnswerStream(run, model, watch)
   run.home.live.lastCall = heard
   return heard.answerTo(request)
 }
 
-export interface ModelCallOptions {
-  readonly request: ModelRequest
-  /** Receives the text while it comes, and may stop the call. */
-  readonly watch: AnswerWatch | undefined
-}
-
-export interface CallUntilOptions {
-  readonly request: ModelRequest
-  /** True when the text is complete: the rest is not waited for. */
-  readonly isEnough: (text: string) => boolean
-}
-
 /** Calls a model, and hangs up as soon as the answer suffices. Readers do not see it live. */
-export function callUntil(run: NodeRun, model: Model, { request, isEnough }: CallUntilOptions): Promise<StepAnswer> {
+export function callUntil(
+  run: NodeRun,
+  model: Model,
+  request: ModelRequest,
+  /** True when the text is complete: the rest is not waited for. */
+  isEnough: (text: string) => boolean,
+): Promise<StepAnswer> {
   const heard = new AnswerStream(run, model, undefined)
   heard.isEnough = (text) => isEnough(text) && heard.leaveOff(request)
   return heard.answerTo(request)

@@ -92,7 +92,7 @@ async function callPlan(run: NodeRun, model: Model, judging: PlanCall): Promise<
   const planRun: NodeRun = { ...run, node: { ...run.node, purpose: 'plan' } }
   const plan = new PlanReader(settings.parallel)
   const ask = (given: ModelRequest) =>
-    callUntil(planRun, model, { request: given, isEnough: (text) => plan.push(text) }).then(
+    callUntil(planRun, model, given, (text) => plan.push(text)).then(
       (answer) => expandPlan(run, answer, { verdict: plan.verdict(), settings, due }),
       (error: unknown) => onFailed(run, error),
     )
@@ -109,12 +109,12 @@ async function planByCode(run: NodeRun, { settings, due }: PlanCall): Promise<vo
   return expandPlan(run, { ...NOT_ASKED, model: 'function/plan' }, { verdict: planned, settings, due })
 }
 
-interface PlanResult extends Pick<PlanCall, 'settings' | 'due'> {
-  readonly verdict: ParsedPlan
-}
-
 /** An answer that is no plan does not fail the run: it continues without tools. */
-function expandPlan(run: NodeRun, answer: StepAnswer, { verdict, settings, due }: PlanResult): void | Promise<void> {
+function expandPlan(
+  run: NodeRun,
+  answer: StepAnswer,
+  { verdict, settings, due }: Pick<PlanCall, 'settings' | 'due'> & { readonly verdict: ParsedPlan },
+): void | Promise<void> {
   const { commands, wrong } = verdict
   if (settings.planOnly) return endPlanned(run, answer, commands)
   const calls = commands.map(({ tool, input }, at) => {
@@ -216,7 +216,7 @@ function unpriced({ id }: Model): string {
 
 function callModel(run: NodeRun, model: Model, request: ModelRequest): Promise<void> {
   if (isWatched(run)) return callWatched(run, model, request)
-  return call(run, model, { request, watch: undefined }).then(
+  return call(run, model, request, undefined).then(
     (answer) => act(run, answer),
     (error: unknown) => onFailed(run, error),
   )
@@ -237,12 +237,12 @@ function isWatched({ agent, node }: NodeRun): boolean {
 async function callWatched(run: NodeRun, model: Model, request: ModelRequest): Promise<void> {
   const { DoomedAnswer, watchAnswer } = await import('./answer-watch.ts')
   const watch = await watchAnswer(run)
-  const answer = await call(run, model, { request, watch }).catch((error: unknown) => ({ error }))
+  const answer = await call(run, model, request, watch).catch((error: unknown) => ({ error }))
   await watch.settled()
   if (!('error' in answer)) return act(run, answer, watch)
   const { error } = answer
   if (!(error instanceof CallFailed && error.cause instanceof DoomedAnswer)) return onFailed(run, error)
-  return endPlan(run, error.partial, { judged: judgeDoomed(run, error.cause.issues), watch })
+  return endPlan(run, error.partial, judgeDoomed(run, error.cause.issues), watch)
 }
 
 /** A call that no answer asked for, added by hand or to end a turn, counts like any other. */
@@ -264,7 +264,7 @@ function act(run: NodeRun, answer: StepAnswer, watch?: AnswerWatch): void | Prom
 /** Ends the turn with an answer without calls, unless the model must answer once more. */
 function conclude(run: NodeRun, answer: StepAnswer, watch?: AnswerWatch): void | Promise<void> {
   if (isSideCall(run.node)) return end(run, answer, { judged: judgeText(run.node, answer) })
-  return after(judge(run, answer), (judged) => endPlan(run, answer, { judged, watch }))
+  return after(judge(run, answer), (judged) => endPlan(run, answer, judged, watch))
 }
 
 function judgeText({ purpose }: Node, { content }: StepAnswer): AnswerVerdict {
@@ -276,13 +276,13 @@ function judgeText({ purpose }: Node, { content }: StepAnswer): AnswerVerdict {
   }
 }
 
-interface WatchedAnswer {
-  readonly judged: AnswerVerdict
-  readonly watch: AnswerWatch | undefined
-}
-
 /** Makes sure that each item of the answer has its child before the answer ends. */
-function endPlan(run: NodeRun, answer: StepAnswer, { judged, watch }: WatchedAnswer): void | Promise<void> {
+function endPlan(
+  run: NodeRun,
+  answer: StepAnswer,
+  judged: AnswerVerdict,
+  watch: AnswerWatch | undefined,
+): void | Promise<void> {
   if (run.agent.eager === null) return end(run, answer, { judged })
   return tasksOf(judged, watch?.eager ?? null).then((tasks) => end(run, answer, { judged, tasks }))
 }

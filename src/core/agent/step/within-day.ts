@@ -30,7 +30,7 @@ export class DayOver extends Error {
     this.now = now
   }
 
-  /** The same for a caller. */
+  /** The limits of the day for a caller. */
   toError(): DeniedError {
     const { limit, owner, now } = this
     const until = nextDay(now)

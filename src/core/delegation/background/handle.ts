@@ -146,13 +146,15 @@ async function inTime<T>(
   }
 }
 
-interface PollRequest {
-  readonly conversationId: Id
-  readonly runId: Id
-  readonly limitTurns: number
-}
-
-function pollOf(tree: TreeReader, clock: Clock, { conversationId, runId, limitTurns }: PollRequest): ChildPoll {
+function pollOf(
+  tree: TreeReader,
+  clock: Clock,
+  {
+    conversationId,
+    runId,
+    limitTurns,
+  }: { readonly conversationId: Id; readonly runId: Id; readonly limitTurns: number },
+): ChildPoll {
   const rows = new Draft(tree, clock.now())
   const child = rows.conversation(conversationId)
   const asked = startersQuestion(rows, child)

@@ -57,7 +57,7 @@ export async function startChild(
     result: waits ? null : { ...jsonOutput(said), metadata: { subagent: said } },
     wait: waits ? { timeoutMs } : null,
   }
-  const offer = offerOf(agent, { name: tool, profile, spec })
+  const offer = offerOf(agent, tool, profile, spec)
   return endOf(await spawn(run, { offer, input: prompt, mode: 'background', ids, background }), tool)
 }
 
@@ -92,7 +92,7 @@ export async function sendToChild(
     result: jsonOutput(said),
     wait: null,
   }
-  const offer = offerOf(agent, { name: tool, profile: undefined, spec })
+  const offer = offerOf(agent, tool, undefined, spec)
   const ids = childIds(node.id, 0)
   return endOf(await spawn(run, { offer, input: text, mode: 'background', ids, background }), tool)
 }
@@ -135,13 +135,7 @@ function agentFor(
   return read.refuse('unknown_agent', `name must be one of ${names.join(', ')}`, { name })
 }
 
-interface OfferFacts {
-  readonly name: string
-  readonly profile: string | undefined
-  readonly spec: BackgroundSpec
-}
-
-function offerOf(core: AgentCore, { name, profile, spec }: OfferFacts): Offer {
+function offerOf(core: AgentCore, name: string, profile: string | undefined, spec: BackgroundSpec): Offer {
   const agent = core as AnyAgent
   return {
     name,

@@ -40,7 +40,7 @@ export class EagerChildren implements EagerWork {
 
   async start(event: FieldEvent): Promise<void> {
     for (const offer of this.offers) {
-      if (event.isAt(offer.pattern)) await this.ensure(offer, { field: event.dot, value: event.value }, this.seen)
+      if (event.isAt(offer.pattern)) await this.ensure(offer, event.dot, event.value, this.seen)
     }
   }
 
@@ -50,14 +50,14 @@ export class EagerChildren implements EagerWork {
     for (const offer of this.offers) {
       for (const { path, value } of fieldsAt(plan, offer.pattern)) {
         const field = dotPath(path)
-        tasks.push({ taskId: await this.ensure(offer, { field, value }, seen), field })
+        tasks.push({ taskId: await this.ensure(offer, field, value, seen), field })
       }
     }
     return tasks
   }
 
   /** Makes sure that the item has a task, unless the plan's claim is lost. */
-  private async ensure(offer: EagerOffer, { field, value }: FoundItem, seen: Map<string, number>): Promise<Id> {
+  private async ensure(offer: EagerOffer, field: string, value: unknown, seen: Map<string, number>): Promise<Id> {
     const json = toJson(value)
     const item = json.ok ? json.value : null
     const digest = `${offer.path}/${sha256(canonicalJson(item))}`
@@ -110,11 +110,6 @@ export class EagerChildren implements EagerWork {
     const plan = (draft: Parameters<typeof planRefusedItem>[0]) => planRefusedItem(draft, { eager, request, outcome })
     await home.ledger.commit({ kind: 'spawn', rootId: node.rootId, plan })
   }
-}
-
-interface FoundItem {
-  readonly field: string
-  readonly value: unknown
 }
 
 type ItemInput = { readonly value: unknown } | { readonly failed: string }

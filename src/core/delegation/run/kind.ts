@@ -35,7 +35,7 @@ export async function runKind(run: NodeRun, kind: KindDefinition): Promise<void>
 
 async function tryKind(run: NodeRun, kind: KindDefinition, children: CalledChildren): Promise<NodeEnd> {
   const { node, work, home } = run
-  const code = (watch?: Watch) => runCode(run, { kind, children, watch })
+  const code = (watch?: Watch) => runCode(run, kind, children, watch)
   const input = node.input.value ?? null
   const running = { node, work, current: children, name: node.kind, input }
   const given = home.live.tape === null ? await code() : await home.live.tape.run(running, code)
@@ -47,13 +47,12 @@ async function tryKind(run: NodeRun, kind: KindDefinition, children: CalledChild
   return interruptedEnd(node, 'interrupted' in given ? given.interrupted : 'It was asked to stop.')
 }
 
-interface KindCode {
-  readonly kind: KindDefinition
-  readonly children: CalledChildren
-  readonly watch: Watch | undefined
-}
-
-async function runCode({ tree, node, work, home }: NodeRun, { kind, children, watch }: KindCode): Promise<CodeResult> {
+async function runCode(
+  { tree, node, work, home }: NodeRun,
+  kind: KindDefinition,
+  children: CalledChildren,
+  watch: Watch | undefined,
+): Promise<CodeResult> {
   try {
     const value = await children.inside((context) =>
       kind.execute(

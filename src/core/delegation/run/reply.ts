@@ -128,7 +128,7 @@ function tooLong(): DefinitionError {
 
 function answerOf(run: NodeRun, children: ReplyChildren, speech: Speech): Promise<CodeResult> {
   const { node, work, home, agent } = run
-  const code = (watch?: Watch) => runCode(run, { children, speech, watch })
+  const code = (watch?: Watch) => runCode(run, children, speech, watch)
   if (home.live.tape === null) return code()
   const agentNamed = (name: string) => children.declared(name)
   return home.live.tape.run(
@@ -137,19 +137,18 @@ function answerOf(run: NodeRun, children: ReplyChildren, speech: Speech): Promis
   )
 }
 
-interface RunningReply {
-  readonly children: ReplyChildren
-  readonly speech: Speech
-  readonly watch: Watch | undefined
-}
-
 /** The returned value beside the text yielded; `returned` is absent if the code returned nothing. */
 interface CodeAnswer {
   readonly said: string
   readonly returned?: Json
 }
 
-async function runCode(run: NodeRun, { children, speech, watch }: RunningReply): Promise<CodeResult> {
+async function runCode(
+  run: NodeRun,
+  children: ReplyChildren,
+  speech: Speech,
+  watch: Watch | undefined,
+): Promise<CodeResult> {
   const { agent, work, home } = run
   try {
     const code = agent.reply?.code as (input: unknown, context: unknown) => unknown

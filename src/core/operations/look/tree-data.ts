@@ -52,7 +52,7 @@ export async function readTreeData(store: StoreReader, rootId: Id, query: TreeQu
   const isLong = (root?.turnCount ?? 0) > MOST_TURNS
   const conversations = isLong ? undefined : await conversationsOf(store, rootId)
   if (conversations === undefined) return readNewest(store, rootId, { ...OPEN, lanes: [rootId], limit: NEWEST_TURNS })
-  if (nodes === 'all') return readPage(store, { rootId, conversations, after })
+  if (nodes === 'all') return readPage(store, rootId, conversations, after)
   return readNewest(store, rootId, { ...OPEN, lanes: lanesOf(rootId, conversations), limit: MOST_TURNS })
 }
 
@@ -71,12 +71,6 @@ function lanesOf(rootId: Id, conversations: readonly Conversation[]): readonly I
   return [rootId, ...conversations.flatMap(({ id }) => (id === rootId ? [] : [id]))]
 }
 
-interface PageOfTree {
-  readonly rootId: Id
-  readonly conversations: readonly Conversation[]
-  readonly after: string | undefined
-}
-
 /** Where a page begins: at a turn, or at a node of one. */
 interface TreePlace {
   readonly conversationId: Id
@@ -85,7 +79,12 @@ interface TreePlace {
   readonly node: number | null
 }
 
-async function readPage(store: StoreReader, { rootId, conversations, after }: PageOfTree): Promise<TreeData> {
+async function readPage(
+  store: StoreReader,
+  rootId: Id,
+  conversations: readonly Conversation[],
+  after: string | undefined,
+): Promise<TreeData> {
   const from = after === undefined ? undefined : placeIn(after)
   const page = new TreePage()
   const first = from === undefined ? 0 : conversations.findIndex(({ id }) => id === from.conversationId)

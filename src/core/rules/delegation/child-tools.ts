@@ -163,13 +163,18 @@ export function planChildCancel(
   return 'done'
 }
 
-export interface ChildrenWait extends Omit<JoinRequest, 'refs'> {
-  /** Null for all background children of this conversation. */
-  readonly childIds: readonly Id[] | null
-}
-
 /** Waits for the newest delegation of each child. */
-export function planChildWait(draft: Draft, claim: Claim, { childIds, ...request }: ChildrenWait): ChildCallResult {
+export function planChildWait(
+  draft: Draft,
+  claim: Claim,
+  {
+    childIds,
+    ...request
+  }: Omit<JoinRequest, 'refs'> & {
+    /** Null for all background children of this conversation. */
+    readonly childIds: readonly Id[] | null
+  },
+): ChildCallResult {
   const node = heldNode(draft, claim)
   if (node === undefined) return 'done'
   const links = childIds === null ? allOf(draft, node) : childIds.map((id) => linkTo(draft, node, id))
@@ -240,15 +245,21 @@ function end(draft: Draft, node: Node, value: { readonly [key: string]: Json }):
 
 export type TaskWish = 'wait' | 'peek' | 'cancel'
 
-export interface TaskQuery {
-  readonly id: Id
-  readonly wish: TaskWish
-  /** How long to wait for a running task; the task continues after that. */
-  readonly waitMs: number
-}
-
 /** Acts on a background task of this host: gives its result, now or when it ends; shows its state; or stops it. */
-export function planLoadTask(draft: Draft, claim: Claim, { id, wish, waitMs }: TaskQuery): 'done' | 'not_found' {
+export function planLoadTask(
+  draft: Draft,
+  claim: Claim,
+  {
+    id,
+    wish,
+    waitMs,
+  }: {
+    readonly id: Id
+    readonly wish: TaskWish
+    /** How long to wait for a running task; the task continues after that. */
+    readonly waitMs: number
+  },
+): 'done' | 'not_found' {
   const node = heldNode(draft, claim)
   if (node === undefined) return 'done'
   const link = taskOf(draft, node, id)

@@ -47,19 +47,24 @@ export function planRefusedItem(draft: Draft, refused: RefusedItem): void {
 }
 
 /** Adds an item whose child a person must allow: its task waits as a row, and starts the child after the approval. */
-export function planAskedItem(draft: Draft, { eager, request, ask }: AskedItem): void {
+export function planAskedItem(
+  draft: Draft,
+  {
+    eager,
+    request,
+    ask,
+  }: {
+    readonly eager: EagerItem
+    readonly request: Pick<SpawnRequest, 'claim' | 'toolName'>
+    readonly ask: ApprovalRequest
+  },
+): void {
   const plan = heldNode(draft, request.claim)
   if (plan === undefined || draft.findNode(eager.taskId) !== undefined) return
   const turn = draft.turn(plan.turnId)
   if (turn.cancel !== null) return
   const { id, epoch } = addTask(draft, turn, { plan, eager, toolName: request.toolName })
   planAsk(draft, { ...request.claim, nodeId: id, epoch }, ask)
-}
-
-export interface AskedItem {
-  readonly eager: EagerItem
-  readonly request: Pick<SpawnRequest, 'claim' | 'toolName'>
-  readonly ask: ApprovalRequest
 }
 
 export interface RefusedItem {
@@ -70,13 +75,11 @@ export interface RefusedItem {
   readonly outcome: OutcomeRecord
 }
 
-interface NewEagerTask {
-  readonly plan: Node
-  readonly eager: EagerItem
-  readonly toolName: string
-}
-
-function addTask(draft: Draft, turn: Turn, { plan, eager, toolName }: NewEagerTask): Node {
+function addTask(
+  draft: Draft,
+  turn: Turn,
+  { plan, eager, toolName }: { readonly plan: Node; readonly eager: EagerItem; readonly toolName: string },
+): Node {
   const { taskId: id, field, item } = eager
   const call = { id, name: toolName, input: item }
   const effect = 'idempotent'

@@ -54,7 +54,7 @@ export function fold(facts: FoldFacts, outcome: Outcome, notes: FoldNotes = {}):
   }
 }
 
-/** What a host program reads of a child's end beside its words; undefined where there is nothing to say. */
+/** The part of a child's end that a host program reads beside its text; undefined if there is none. */
 export function remarksOf(draft: Draft, link: Link, outcome: OutcomeRecord): Remarks | undefined {
   const said = outcome.answerNodeId === null ? undefined : draft.findNode(outcome.answerNodeId)
   const { extra } = said?.output ?? {}

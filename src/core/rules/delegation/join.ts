@@ -76,13 +76,18 @@ export function endWait(draft: Draft, node: Node, { status, others = [] }: WaitE
   endNode(draft, draft.node(node.id), { state: 'finished', output: jsonOutput({ ok: true, status, join, children }) })
 }
 
-interface TaskWaitEnd extends Pick<WaitEnd, 'status'> {
-  /** The task, and other children that ask a question. */
-  readonly refs: readonly Id[]
-}
-
 /** Ends the wait for one background task, with words for its host. */
-function answerTaskWait(draft: Draft, node: Node, { status, refs }: TaskWaitEnd): void {
+function answerTaskWait(
+  draft: Draft,
+  node: Node,
+  {
+    status,
+    refs,
+  }: Pick<WaitEnd, 'status'> & {
+    /** The task, and other children that ask a question. */
+    readonly refs: readonly Id[]
+  },
+): void {
   const link = draft.link(refs[0] ?? '')
   if (link.outcome !== null) deliver(draft, link, node.id)
   const late = `Task '${link.childConversationId}' is still running after waiting 5 min. You are told when it ends; load it again to wait more.`

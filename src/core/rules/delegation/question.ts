@@ -21,18 +21,24 @@ import { endWait, endWaits, isJoin, jsonOutput } from './join.ts'
 import { isBlocked, promote } from './wait.ts'
 import { reportToHost } from './wake.ts'
 
-export interface QuestionRequest {
-  readonly text: string
-  readonly asked: NodeQuestion['asked']
-  /** False where the host has no tool to answer with, or cannot be asked: then a person is asked. */
-  readonly hostCanAnswer: boolean
-}
-
 /**
  * Makes the node wait as a row for an answer (I5). The host hears a question once: from the wait for this child, from the call
  * that waits for it (which then continues in the background), or from a turn of the host's conversation.
  */
-export function planQuestion(draft: Draft, claim: Claim, { text, asked, hostCanAnswer }: QuestionRequest): void {
+export function planQuestion(
+  draft: Draft,
+  claim: Claim,
+  {
+    text,
+    asked,
+    hostCanAnswer,
+  }: {
+    readonly text: string
+    readonly asked: NodeQuestion['asked']
+    /** False where the host has no tool to answer with, or cannot be asked: then a person is asked. */
+    readonly hostCanAnswer: boolean
+  },
+): void {
   const node = heldNode(draft, claim)
   if (node === undefined) return
   const turn = draft.turn(node.turnId)
@@ -203,7 +209,11 @@ function tellNext(draft: Draft, { turnId }: Node): void {
   if (link?.mode === 'background' && unreportedQuestion(draft, link) !== undefined) tell(draft, link)
 }
 
-function park(draft: Draft, node: Node, { waitMs = APPROVAL_MS, ...question }: Parking): void {
+function park(
+  draft: Draft,
+  node: Node,
+  { waitMs = APPROVAL_MS, ...question }: NodeQuestion & { readonly waitMs?: number },
+): void {
   const until = draft.now + waitMs
   draft.changeNode(node, {
     state: 'waiting',
@@ -223,9 +233,6 @@ function park(draft: Draft, node: Node, { waitMs = APPROVAL_MS, ...question }: P
     expiresAt: until,
   })
 }
-
-/** A question, and how long its node waits. */
-type Parking = NodeQuestion & { readonly waitMs?: number }
 
 /**
  * False for a host that cannot answer: its code may be waiting for this child, it has no tools to answer, or it is a child

@@ -31,13 +31,20 @@ export function addPastTurns(
   })
 }
 
-interface PastTurn extends Pick<PastTurns, 'limits' | 'ceiling'> {
-  readonly told: SessionTurn
-  readonly id: Id
-  readonly nodeIds: readonly Id[]
-}
-
-function addPastTurn(draft: Draft, conversation: Conversation, { told, id, nodeIds, ...bound }: PastTurn): void {
+function addPastTurn(
+  draft: Draft,
+  conversation: Conversation,
+  {
+    told,
+    id,
+    nodeIds,
+    ...bound
+  }: Pick<PastTurns, 'limits' | 'ceiling'> & {
+    readonly told: SessionTurn
+    readonly id: Id
+    readonly nodeIds: readonly Id[]
+  },
+): void {
   const endedAt = momentOf(told.ended_at) ?? draft.now
   const startedAt = momentOf(told.started_at) ?? endedAt
   const entryNodeId = nodeIds[nodeIds.length - 1] ?? id
@@ -77,13 +84,11 @@ function openCalls(messageId: Id, calls: readonly SessionCall[]): OpenCall[] {
   return calls.map((call, at) => ({ call, taskId: ids[at] ?? messageId }))
 }
 
-interface PastNode {
-  readonly id: Id
-  readonly endedAt: number
-  readonly call: OpenCall | undefined
-}
-
-function pastNode(draft: Draft, message: SessionMessage, { id, endedAt, call: open }: PastNode): NewNode {
+function pastNode(
+  draft: Draft,
+  message: SessionMessage,
+  { id, endedAt, call: open }: { readonly id: Id; readonly endedAt: number; readonly call: OpenCall | undefined },
+): NewNode {
   const { content } = message
   const kind = KINDS[message.role]
   const preview = previewOf(textOf(content), kind, draft.kinds)

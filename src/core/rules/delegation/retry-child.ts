@@ -49,13 +49,11 @@ function isTooLate(host: Turn, at: number): boolean {
   return host.deadline !== null && host.deadline <= at
 }
 
-interface RetryContext {
-  readonly host: Turn
-  readonly wakeAt: number
-  readonly outcome: OutcomeRecord
-}
-
-function tryAgain(draft: Draft, link: Link, { host, wakeAt, outcome }: RetryContext): Link {
+function tryAgain(
+  draft: Draft,
+  link: Link,
+  { host, wakeAt, outcome }: { readonly host: Turn; readonly wakeAt: number; readonly outcome: OutcomeRecord },
+): Link {
   const ids = idsOf(link.id)
   const first = draft.turn(link.id)
   const attempt = link.attempt + 1

@@ -78,13 +78,12 @@ function renameHeld(draft: Draft, host: Conversation, { from, to }: { from: Id; 
   )
 }
 
-export interface NewSession extends Omit<PastTurns, 'document'> {
-  readonly tool: string
-  readonly plan: SessionPlan
-}
-
 /** Sets up a new conversation that its host can continue: lists it, and adds its known past. */
-export function beginSession(draft: Draft, child: Conversation, { tool, plan, ...next }: NewSession): void {
+export function beginSession(
+  draft: Draft,
+  child: Conversation,
+  { tool, plan, ...next }: Omit<PastTurns, 'document'> & { readonly tool: string; readonly plan: SessionPlan },
+): void {
   const host = draft.conversation(child.parentConversationId ?? '')
   const way = sessionToClose(draft, host, { tool, max: plan.max })
   if (way !== null && typeof way !== 'string') closeSession(draft, way)

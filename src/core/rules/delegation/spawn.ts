@@ -147,7 +147,7 @@ export function startChild(draft: Draft, task: Node, request: SpawnRequest): Lin
 }
 
 export interface ChildIds {
-  /** What the call asks, where code gave it a key; left out for all others. */
+  /** The request of the call, if code gave the call a key; left out for all others. */
   readonly requestHash?: string
   readonly turn: Id
   readonly conversation: Id

@@ -5,13 +5,15 @@ import type { Conversation, Id, LaneFacts, Node, Turn } from '../../graph/rows.t
 import { uncover } from '../turn/compaction.ts'
 import { type ChangeScope, leaveChildren, mentionedChildren } from './remake-turn.ts'
 
-export type Adoption = Pick<ChangeScope, 'conversationId' | 'background'>
-
 /**
  * Returns to a replaced answer, with all turns that led to it. The answers set aside for it can be adopted again. An answer
  * that counts already stays as it is.
  */
-export function planAdopt(draft: Draft, nodeId: Id, { conversationId, background }: Adoption): void {
+export function planAdopt(
+  draft: Draft,
+  nodeId: Id,
+  { conversationId, background }: Pick<ChangeScope, 'conversationId' | 'background'>,
+): void {
   const node = nodeThatCounts(draft, conversationId, nodeId)
   const turn = draft.turn(node.turnId)
   const lane = draft.conversation(turn.laneId)

@@ -74,14 +74,16 @@ function requireForkable({ id, endedAt, state, marks }: Node): void {
   throw refused('deleted', `The node ${id} was deleted: restore it first, or fork at another.`, { nodeId: id })
 }
 
-export interface NewLane {
-  readonly id: Id
-  readonly title: string | null
-  readonly from: NonNullable<LaneFacts['from']>
-}
-
 /** A lane takes its agent, its settings and its conversation's layers from its origin (I1). People may continue it. */
-function addLane(draft: Draft, source: Conversation, { id, title, from }: NewLane): Conversation {
+function addLane(
+  draft: Draft,
+  source: Conversation,
+  {
+    id,
+    title,
+    from,
+  }: { readonly id: Id; readonly title: string | null; readonly from: NonNullable<LaneFacts['from']> },
+): Conversation {
   const { newest } = laneOf(source)
   const { agent, depth, path, parentConversationId, parentTurnId, parentTaskId, owner, metadata, ceiling, groups } =
     source

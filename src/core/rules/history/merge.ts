@@ -7,24 +7,30 @@ import { beginTurn } from '../turn/open-turn.ts'
 import type { ChangeScope, RemakeResult } from './remake-turn.ts'
 import { lastTurn } from './visibility.ts'
 
-export interface MergeRequest extends ChangeScope {
-  readonly laneIds: readonly Id[]
-  /** The instruction for the merging answer; null for the default words. */
-  readonly prompt: string | null
-}
-
 /**
  * Merges other lanes of the conversation into this one: an answer that knows this lane and everything said in the others since
  * they parted. The others stay as they are. Merging the same lanes for the same prompt again, with nothing new anywhere, finds
  * the same turn.
  */
-export function planMerge(draft: Draft, { conversationId, laneIds, prompt, ...asked }: MergeRequest): RemakeResult {
+export function planMerge(
+  draft: Draft,
+  {
+    conversationId,
+    laneIds,
+    prompt,
+    ...asked
+  }: ChangeScope & {
+    readonly laneIds: readonly Id[]
+    /** The instruction for the merging answer; null for the default words. */
+    readonly prompt: string | null
+  },
+): RemakeResult {
   const target = draft.conversation(conversationId)
   const unique = [...new Set(laneIds)]
   if (unique.length === 0) throw refused('not_related', 'Name at least one lane to merge.')
   const merges = unique.map((id) => sourceOf(draft, target, id))
   const nudge = prompt ?? PROMPT
-  const same = mergedBefore(draft, target, { merges, nudge })
+  const same = mergedBefore(draft, target, merges, nudge)
   if (same !== undefined) return same
   requireIdle(draft, target)
   const history = { after: headOf(target), source: null, merges, fold: null }
@@ -70,12 +76,12 @@ function firstLane(draft: Draft, { id }: Conversation): Id | undefined {
   return lineage(reader, { laneId: id, last: 0 }).at(-1)?.laneId
 }
 
-interface MergeParts {
-  readonly merges: readonly LanePlace[]
-  readonly nudge: string
-}
-
-function mergedBefore(draft: Draft, target: Conversation, { merges, nudge }: MergeParts): RemakeResult | undefined {
+function mergedBefore(
+  draft: Draft,
+  target: Conversation,
+  merges: readonly LanePlace[],
+  nudge: string,
+): RemakeResult | undefined {
   const last = draft.turnAt(target.id, headOf(target))
   const known = last?.history?.merges ?? []
   const isSame =

@@ -483,7 +483,10 @@ export function requireLast(draft: Draft, turn: Turn): void {
 }
 
 /** The newest version of a node that was replaced together with its turn. */
-export function newestVersion(draft: Draft, { versionSet, laneId, turnId }: VersionOf): Id | undefined {
+export function newestVersion(
+  draft: Draft,
+  { versionSet, laneId, turnId }: Pick<Node, 'versionSet' | 'laneId' | 'turnId'>,
+): Id | undefined {
   const from = draft.turn(turnId).ordinal
   const lane = draft.stored.turnsOf(laneId, { limit: MOST_VERSIONS }).filter(({ ordinal }) => ordinal > from)
   for (const { id } of lane.toReversed()) {
@@ -492,7 +495,5 @@ export function newestVersion(draft: Draft, { versionSet, laneId, turnId }: Vers
   }
   return undefined
 }
-
-type VersionOf = Pick<Node, 'versionSet' | 'laneId' | 'turnId'>
 
 const MOST_VERSIONS = 1_000

@@ -11,7 +11,7 @@ export type VisibilityChange = 'exclude' | 'include' | 'delete' | 'restore'
  * Changes whether models (`exclude`, `include`) or models and people (`delete`, `restore`) see an ended node. Nothing is lost,
  * and running nodes are not disturbed: they have their context already.
  */
-export function planVisibility(draft: Draft, nodeId: Id, { conversationId, change }: VisibilityRequest): void {
+export function planVisibility(draft: Draft, nodeId: Id, conversationId: Id, change: VisibilityChange): void {
   const node = nodeThatCounts(draft, conversationId, nodeId)
   if (node.endedAt === null) {
     const message = `The node ${nodeId} is ${node.state}: it can be hidden when it has ended. Stop it first.`
@@ -20,13 +20,8 @@ export function planVisibility(draft: Draft, nodeId: Id, { conversationId, chang
   mark(draft, node, change)
 }
 
-export interface VisibilityRequest {
-  readonly conversationId: Id
-  readonly change: VisibilityChange
-}
-
 /** Limits an ended turn to these nodes for models. People still see all of it. */
-export function planCompact(draft: Draft, turnId: Id, { conversationId, keep }: CompactRequest): Id[] {
+export function planCompact(draft: Draft, turnId: Id, conversationId: Id, keep: readonly Id[]): Id[] {
   const turn = turnOf(draft, conversationId, turnId)
   if (turn.state !== 'ended') {
     throw refused('busy', `The turn ${turnId} is ${turn.state}: it can be compacted when it has ended.`, {
@@ -41,11 +36,6 @@ export function planCompact(draft: Draft, turnId: Id, { conversationId, keep }: 
   if (ids.length > 0)
     draft.event(turn, null, { type: 'graph-change', change: 'compact', detail: { turn: turnId, excluded: ids } })
   return ids
-}
-
-export interface CompactRequest {
-  readonly conversationId: Id
-  readonly keep: readonly Id[]
 }
 
 function requireNodeOf(nodes: readonly Node[], turnId: Id, id: Id): void {

@@ -67,7 +67,7 @@ function saidWith({ attributes, ceiling }: Turn): number {
   return sizeOf(JSON.stringify([attributes, ceiling]))
 }
 
-/** What a node was made with counts when it is made, and what came of it when it ends: a long result by its whole text. */
+/** The input of a node counts when the node is made, and its result when it ends: a long result by its whole text. */
 function addedBy({ input, output, endedAt }: Node, before: Node | undefined): number {
   const made = before === undefined ? sizeOf(JSON.stringify(input)) : 0
   const hasEnded = endedAt !== null && (before?.endedAt ?? null) === null
@@ -87,10 +87,12 @@ export function storedBytes(model: string, { inputTokens }: Spent['usage']): num
   return isStored(model) ? inputTokens : 0
 }
 
-type Amount = Pick<Spent, 'model' | 'runs' | 'modelCalls' | 'usage'>
-
 /** One for each id whose limit binds the run, but for its owner. */
-function* chargesFor(draft: Draft, [turn, home]: readonly [Turn, Conversation], amount: Amount): Generator<Spent> {
+function* chargesFor(
+  draft: Draft,
+  [turn, home]: readonly [Turn, Conversation],
+  amount: Pick<Spent, 'model' | 'runs' | 'modelCalls' | 'usage'>,
+): Generator<Spent> {
   const bound = [...dayOwnersIn(turn.ceiling), ...dayOwnersIn(home.ceiling)]
   if (bound.length === 0) return
   const rootOwner = draft.findConversation(home.rootId)?.owner

@@ -84,7 +84,7 @@ function knownChanges({ metadata }: Node): Readonly<Record<string, Changes>> {
   return typeof known === 'object' && known !== null ? (known as never) : {}
 }
 
-/** What stays where a request changes: a server's name, else the arguments. Two servers on one host are two subjects. */
+/** The subject stays while a request changes: a server's name, else the arguments. Two servers on one host are two subjects. */
 function subjectOf({ request, place, start, input }: ApprovalRequest): string {
   return hashOf([request, place ?? null, start === undefined ? input : start.name]).slice(0, 16)
 }

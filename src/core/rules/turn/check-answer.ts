@@ -19,19 +19,17 @@ export function addCheck(draft: Draft, answer: Node, planned: PlannedTask): void
 }
 
 /** Ends a turn with collected results as its last word, without a model call. */
-export function planCollected(draft: Draft, claim: Claim, collected: CollectedAnswer): void {
+export function planCollected(
+  draft: Draft,
+  claim: Claim,
+  collected: { readonly content: Content; readonly value: Json; readonly check: PlannedTask | null },
+): void {
   const node = heldNode(draft, claim)
   if (node === undefined) return
   const { limit, ...metadata } = node.metadata
   const { content, value, check } = collected
   endNode(draft, node, { state: 'finished', output: { content, value }, metadata })
   if (check !== null && draft.turn(node.turnId).cancel === null) addCheck(draft, draft.node(node.id), check)
-}
-
-export interface CollectedAnswer {
-  readonly content: Content
-  readonly value: Json
-  readonly check: PlannedTask | null
 }
 
 export type CheckResult =

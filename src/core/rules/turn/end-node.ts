@@ -188,7 +188,7 @@ export function resultEvent(task: Node): Extract<EventBody, { type: 'tool-result
   return value === undefined || value === content ? remarked : { ...remarked, json: true }
 }
 
-/** What a program reads of a result beside its words, without what other events of a delegation say. */
+/** The part of a result that a program reads beside its text, without the facts that other events of a delegation tell. */
 function remarksIn(metadata: NonNullable<NodeOutput['metadata']>): NodeOutput['metadata'] {
   let remarks: { [key: string]: Json } | undefined
   for (const key in metadata) {

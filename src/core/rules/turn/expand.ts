@@ -265,13 +265,11 @@ function wrapUp({ limits }: Turn, name: 'modelCalls' | 'toolCalls', limit: 'max_
   return { purpose: 'wrap_up', limit, nudge: `${why} Sum up what you have and what is missing.` }
 }
 
-interface NextNode {
-  readonly id: Id
-  readonly blockers: number
-  readonly call: NextCall
-}
-
-function addNext(draft: Draft, turn: Turn, { id, blockers, call }: NextNode): Node {
+function addNext(
+  draft: Draft,
+  turn: Turn,
+  { id, blockers, call }: { readonly id: Id; readonly blockers: number; readonly call: NextCall },
+): Node {
   return draft.addNode(turn, {
     id,
     kind: 'agent_message',

@@ -18,7 +18,20 @@ const KINDS = { user: 'user_message', developer: 'developer_message', agent: 'ag
  * Adds a message that asks for no answer, in a turn of its own that ends at once, so that it stands between the turns before
  * and after it whatever is running. Gives the id of its node.
  */
-export function planObserve(draft: Draft, conversationId: Id, { message, ...bound }: Observation): Id {
+export function planObserve(
+  draft: Draft,
+  conversationId: Id,
+  {
+    message,
+    ...bound
+  }: {
+    readonly message: ObservedMessage
+    /** The limits of its turn, which spends nothing. */
+    readonly limits: TurnLimits
+    /** The layers of whoever says it: a turn that continues from it has no more. */
+    readonly ceiling: Turn['ceiling']
+  },
+): Id {
   const conversation = draft.conversation(conversationId)
   requireOpen(conversation)
   const [turnId, nodeId] = [draft.freshId(), draft.freshId()]
@@ -47,14 +60,6 @@ export function planObserve(draft: Draft, conversationId: Id, { message, ...boun
   draft.changeTurn(draft.turn(turnId), { state: 'ended', outcome, endedAt: draft.now })
   draft.event(turn, null, { type: 'run-end', status: outcome.status, outcome })
   return node.id
-}
-
-export interface Observation {
-  readonly message: ObservedMessage
-  /** The limits of its turn, which spends nothing. */
-  readonly limits: TurnLimits
-  /** The layers of whoever says it: a turn that continues from it has no more. */
-  readonly ceiling: Turn['ceiling']
 }
 
 function addObserved(draft: Draft, turn: Turn, { id, message }: { id: Id; message: ObservedMessage }): Node {

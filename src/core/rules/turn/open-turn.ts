@@ -140,14 +140,16 @@ function addSeedNodes(draft: Draft, turn: Turn, request: TurnRequest): Node[] {
   return before?.kind === 'developer_message' ? [before, user] : [user]
 }
 
-interface SeedBriefing {
-  readonly id: Id
-  readonly wakeAt: number | null
-  readonly briefing: string | TurnBriefing
-}
-
 /** Adds a briefing as a text, or as a model call that writes it: without its success the agent is not called. */
-function addBriefing(draft: Draft, turn: Turn, { id, briefing, wakeAt }: SeedBriefing): Node {
+function addBriefing(
+  draft: Draft,
+  turn: Turn,
+  {
+    id,
+    briefing,
+    wakeAt,
+  }: { readonly id: Id; readonly wakeAt: number | null; readonly briefing: string | TurnBriefing },
+): Node {
   if (isSummary(briefing)) {
     const { summarize, tokens } = briefing
     const input = { content: summarize, value: { tokens } }

@@ -12,7 +12,7 @@ import type { Id, Node } from '../../graph/rows.ts'
 import { endNode, interruptedEnd } from './end-node.ts'
 import { planRecover } from './result.ts'
 
-/** What a restore found and did in one tree. */
+/** The report of a restore in one tree. */
 export interface RestoredNodes {
   /** Calls that are uncertain now. */
   readonly uncertain: readonly Id[]

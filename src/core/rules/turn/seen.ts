@@ -1,4 +1,4 @@
-// What a person saw, as the person names it: the hash of the request.
+// The request that a person saw, as the person names it: by its hash.
 //
 // Owns:      the form of `seen`, and the comparison with what a node asks now.
 // Called by: the rules for approvals, questions, results from outside and settled calls; what a principal may answer.

@@ -14,7 +14,7 @@ export const STREAM_QUERY: Readonly<Record<string, QuerySchema>> = {
   fields: { type: 'boolean', description: 'Adds an event for each field of an answer that is complete.' },
 }
 
-/** What the stream of a start takes: it begins at the beginning. */
+/** The query of a stream that starts a run: it begins at the beginning. */
 export const START_STREAM_QUERY: Readonly<Record<string, QuerySchema>> = Object.fromEntries(
   Object.entries(STREAM_QUERY).filter(([name]) => name !== 'after'),
 )
