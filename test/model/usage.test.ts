@@ -26,7 +26,7 @@ describe.each(lasting)('what a model says it used, on %s', (_, create) => {
 
   test.each<[string, unknown, string]>([
     ['is left out', undefined, 'nothing'],
-    ['is null', null, 'null'],
+    ['is null', null, 'nothing'],
     ['is a text', 'many', '"many"'],
     ['is below nothing', { ...NONE, inputTokens: -5 }, 'inputTokens -5'],
     ['is not a number', { ...NONE, outputTokens: Number.NaN }, 'outputTokens NaN'],
