@@ -47,8 +47,8 @@ export interface ReportedUsage {
  * wrong for ever; a budget then counts the amount that was reserved for the call.
  */
 export function readModelUsage(told: unknown): ReportedUsage {
-  if (typeof told !== 'object' || told === null)
-    return refused(told === undefined || told === null ? 'nothing' : wordsFor(told))
+  if (told === undefined || told === null) return refused('nothing')
+  if (typeof told !== 'object') return refused(wordsFor(told))
   const { inputTokens, outputTokens, cacheReadTokens = 0, cacheWriteTokens = 0 } = told as Usage
   const usage = { inputTokens, outputTokens, cacheReadTokens, cacheWriteTokens }
   for (const key in usage) {
