@@ -27,10 +27,10 @@ describe('a definition that cannot work is refused with what to do', () => {
   const good = { name: 'clerk', instructions: 'You file.' }
 
   test.each<[string, object, RegExp]>([
-    ['no name', { instructions: 'x' }, /no name for an agent/],
-    ['an empty name', { ...good, name: '' }, /no name for an agent/],
-    ['a name with a line break', { ...good, name: 'a\nb' }, /no name for an agent/],
-    ['a name with a slash', { ...good, name: 'a/b' }, /no name for an agent/],
+    ['no name', { instructions: 'x' }, /not a name for an agent/],
+    ['an empty name', { ...good, name: '' }, /not a name for an agent/],
+    ['a name with a line break', { ...good, name: 'a\nb' }, /not a name for an agent/],
+    ['a name with a slash', { ...good, name: 'a/b' }, /not a name for an agent/],
     ['a name of 129 characters', { ...good, name: 'x'.repeat(129) }, /at most 128/],
     ['a name of 5,000 characters', { ...good, name: 'x'.repeat(5_000) }, /"x{80}" is not a name for an agent/],
     ['no instructions', { name: 'clerk' }, /needs instructions/],
