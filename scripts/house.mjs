@@ -364,12 +364,12 @@ function plainText(page) {
  * and then answers itself. A hop is a step from a function to one of another file.
  */
 function walkOneDelegation() {
-  const folder = path.join(root, 'node_modules/.cache/legate-walk')
-  rmSync(folder, { recursive: true, force: true })
+  const folder = path.join(root, `node_modules/.cache/legate-walk-${process.pid}`)
   for (const source of sources) writeReporting(source, folder)
   const program = path.join(folder, 'walk.mjs')
   writeFileSync(program, WALK)
   const { stdout, stderr, status } = spawnSync(process.execPath, [program], { encoding: 'utf8', maxBuffer: 1 << 28 })
+  rmSync(folder, { recursive: true, force: true })
   if (status !== 0) throw new Error(`The walk failed: ${stderr}`)
   const all = JSON.parse(stdout)
   const steps = all.filter(([file]) => !PLUMBING.some((pattern) => pattern.test(file)))

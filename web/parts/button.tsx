@@ -32,7 +32,7 @@ export function Button({
 
 interface IconButtonProps extends ButtonHTMLAttributes<HTMLButtonElement> {
   readonly icon: IconName
-  /** What it does, for readers and in a tooltip. */
+  /** The action of the button, for screen readers and in a tooltip. */
   readonly label: string
   readonly isSmall?: boolean
 }

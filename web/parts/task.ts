@@ -6,9 +6,9 @@ import { say } from './toast.tsx'
 /** Something that a person asked the server to do. */
 export interface Task {
   readonly isBusy: boolean
-  /** Why the last one did not succeed; null where it did. */
+  /** The error of the last request; null if it succeeded. */
   readonly error: ClientError | null
-  /** Does it. Says on the page what came of it, and gives whether it succeeded. */
+  /** Sends the request, shows its result on the page, and tells whether it succeeded. */
   readonly run: (work: () => Promise<unknown>, done?: string) => Promise<boolean>
 }
 

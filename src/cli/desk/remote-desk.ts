@@ -27,7 +27,7 @@ const LAST_FROM = 100_000
 
 /** Operations that a client has in the form of a runtime: a desk hands them on as they are. */
 const READS = ['why', 'diff', 'otlp', 'picture'] as const
-/** What was read before one of these is read again. */
+/** Operations after which rows are read again. */
 const CHANGES = ['cancel', 'answer', 'settle', 'forget', 'forgetOwner'] as const
 
 type SameActs = Pick<Desk, (typeof READS)[number] | (typeof CHANGES)[number]>

@@ -62,7 +62,7 @@ export interface MessagePage {
 export interface EventPageQuery {
   /** The most events of the page. Default 200. */
   readonly limit?: number
-  /** The sequence number after which it begins. */
+  /** The sequence number after which the page begins. */
   readonly after?: number
   /** The node whose events to give. Default: all nodes. */
   readonly nodeId?: Id

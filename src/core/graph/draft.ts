@@ -65,7 +65,7 @@ export class Draft {
   /** The rows that were read last: most rules ask for them again. Nothing else is stored while a draft is made. */
   private readTurn: Turn | undefined
   private readConversation: Conversation | undefined
-  /** What this process does as soon as the commit is stored, before anybody hears of it. */
+  /** Work of this process as soon as the commit is stored, before anybody hears of the commit. */
   effects: readonly (() => void)[] = NONE
   private edges: readonly Edge[] = NONE
   private bodies: readonly Body[] = NONE

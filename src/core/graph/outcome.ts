@@ -146,7 +146,7 @@ export interface UnfinishedOutcome extends Omit<Outcome, 'output' | 'status' | '
   readonly error: { readonly code: string; readonly message: string }
 }
 
-/** What the conversation of a child says of its origin. Stores leave it out of their texts. */
+/** The origin of a child, as its conversation names it. Stores leave the origin out of their texts. */
 export function originOf(name: string, hostId: string | null, taskId: string): { readonly [key: string]: Json } {
   return { name, parent_conversation_id: hostId, parent_graph_id: hostId, spawned_from_node_id: taskId }
 }

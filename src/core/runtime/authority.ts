@@ -44,7 +44,7 @@ export function layersAt(
   return [...runtimeLayer.filter(isNew), ...frozen, ...said.filter(isNew)]
 }
 
-/** What the run at the top of a tree passes on to everything below. Without the code of its agent only what is frozen is known. */
+/** The layers that the run at the top of a tree passes on to everything below. Without the code of its agent only what is frozen is known. */
 export function layersPassedOn(
   agent: AgentCore | undefined,
   { turn, conversation }: RunPlace,

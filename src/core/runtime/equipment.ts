@@ -69,7 +69,7 @@ export class Toolkits {
     return this.made.has(agent) ? [] : this.sourcesOf(agent).flatMap((source) => source.prepare() ?? [])
   }
 
-  /** Those that its model may call, and those that items of its answer start. */
+  /** The subagents that the agent's model may call, and those that items of its answer start. */
   allBelow(agent: AgentCore): SubagentSource[] {
     return [...this.sourcesOf(agent), ...eagerOffers(agent).map(({ source }) => source)]
   }

@@ -268,7 +268,7 @@ export class RunStarter {
     if (!this.agents.trusts(by)) requireNoPrograms(agent, stackCeilings(known?.ceiling ?? creator, ceiling), needs)
   }
 
-  /** What a run may use under the budgets of everyone above its agent: the application, the creator of its conversation, its caller. */
+  /** The amounts that a run may use under the budgets of everyone above its agent: the application, the creator of its conversation, its caller. */
   private boundsOf({ agent, creator, ceiling }: NewRun, tree: TreeReader, there: Conversation | undefined): RootBounds {
     const bound = there?.ceiling ?? creator
     const isOfSubagent = there !== undefined && there.parentTurnId !== null

@@ -10,7 +10,7 @@ export interface OpenCall {
   readonly instructions: string | null
   readonly source: string | null
   readonly parameters: Readonly<Record<string, unknown>>
-  /** Null: all of the host's. */
+  /** The child's extensions; null: all of the host's. */
   readonly extensions: readonly string[] | null
   readonly settings: ChildSettings
   /** Whether the host gets only its last message, rather than everything it said and found. */

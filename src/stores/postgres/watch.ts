@@ -133,7 +133,7 @@ export class ChangeWatch {
   private arm(ms = 0): void {
     if (this.isEnded || this.resting !== undefined) return
     this.telling ??= setTimeout(() => {
-      // Whoever does not hear it looks.
+      // A process that misses the message finds the change when it looks.
       this.tell().catch(() => undefined)
     }, ms)
   }

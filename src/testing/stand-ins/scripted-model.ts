@@ -11,7 +11,7 @@ export type ScriptedAnswer = string | ScriptedAnswerFields
 export interface ScriptedAnswerFields {
   /** The words of the answer. */
   readonly text?: string
-  /** The thoughts before it. */
+  /** The model's thoughts before the text. */
   readonly reasoning?: string
   /** Streams `text` in these pieces instead of at once. */
   readonly chunks?: readonly string[]

@@ -1,4 +1,4 @@
-// What a principal may answer, on the rows as they are when it is checked.
+// The requests that a principal may answer, on the rows as they are when the answer is checked.
 //
 // Owns:      whether the principal may say a word on what a node asks, and whether the node asks what the principal saw.
 // Called by: operations of the inbox, before a word of a principal is said.
@@ -21,7 +21,7 @@ interface Answering {
   /** The owner of the tree. */
   readonly owner: string | null
   readonly principal: Principal
-  /** What the principal saw, where it says so. */
+  /** The hash that the principal saw, if the principal names one. */
   readonly seen: string | undefined
   /** True: the word counts only for what was seen. */
   readonly isNeeded: boolean

@@ -113,7 +113,7 @@ export async function listTrees(store: Store, query: TreesQuery, seen: SeenLists
     if (data === undefined) continue
     if (!room.take(jsonBytes(data, room.left))) break
     trees.push(data)
-    // Of a tree with long texts as many are read as fit into a page: others come in between.
+    // Reads as many long texts of a tree as fit into a page: other readers come in between.
     await othersRan()
   }
   const hasMore = room.isFull || roots.length >= query.limit

@@ -76,7 +76,7 @@ function layersOfAsker(ceiling: readonly Json[]): readonly Layer[] {
   return readCeiling(ceiling).filter(({ by, binds }) => by !== WITHOUT_PROGRAMS && binds === undefined)
 }
 
-/** What an agent may reach at all. */
+/** Everything that an agent may reach. */
 interface Reach {
   readonly files: boolean
   readonly programs: boolean
@@ -104,15 +104,15 @@ interface Place {
   readonly hostHasFiles: boolean
 }
 
-/** What an agent has at its place. */
+/** The means of an agent at its place. */
 interface Found {
   readonly agent: AgentCore
   readonly has: (kind: WorksWith) => boolean
   /** It has the files of its host. */
   readonly inherits: boolean
-  /** What it may reach, itself or through children that have its tools. */
+  /** Everything that the agent may reach, itself or through children that have its tools. */
   readonly reached: Reach
-  /** What its children may reach. */
+  /** Everything that its children may reach. */
   readonly passedOn: Reach
 }
 
@@ -191,7 +191,7 @@ class Family {
   }
 }
 
-/** What is kept of owners beside the rows: their files, and what tools of these agents and of all below them keep. */
+/** Data of owners beside the rows: their files, and the data that tools of these agents and of all below them keep. */
 export function ownerStoresOf(agents: Iterable<AgentCore>, parts: NeedsParts): readonly Pick<OwnerStore, 'forget'>[] {
   const { files } = parts
   const found = new Map<string, OwnerStore>()

@@ -152,7 +152,7 @@ export interface RequestSettings {
   readonly temperature?: number
   /** Chooses among the words that make up this share of probability. Default: the provider's. */
   readonly topP?: number
-  /** Chooses among so many words. Default: the provider's. */
+  /** How many of the likeliest words the model chooses from. Default: the provider's. */
   readonly topK?: number
   /** The most tokens of one answer. Default: the provider's. */
   readonly maxOutputTokens?: number

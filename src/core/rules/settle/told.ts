@@ -66,7 +66,7 @@ function putLanes(draft: Draft, { turns, events }: Unstored, lanes: readonly Tol
 /** The state of a node by the events of a commit: that it runs, that it ended (with a result), or just what its row says. */
 type HeardState = 'called' | 'ended' | 'result' | 'row'
 
-/** What readers take from the events of a commit. */
+/** The changes that readers take from the events of a commit. */
 interface Heard extends Pick<Unstored, 'nodes' | 'edges' | 'events'> {
   readonly draft: Draft
   /** By the place of the node in the draft. */

@@ -1,6 +1,6 @@
 const KEY = 'x-mcp-header'
 
-/** What a header may be called: letters of HTTP, no spaces, no colons. */
+/** Names that a header may have: letters of HTTP, no spaces, no colons. */
 const NAME = /^[\w!#$%&'*+.^`|~-]+$/
 
 const PLAIN: ReadonlySet<unknown> = new Set(['string', 'integer', 'boolean'])

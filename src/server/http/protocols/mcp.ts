@@ -99,7 +99,7 @@ function countStart({ server, principal }: RouteCall): void {
   }
 }
 
-/** A caller that says nothing about it takes both forms of an answer. */
+/** A caller without an `accept` header takes both forms of an answer. */
 function withAccept(headers: Headers): Headers {
   if ((headers.get('accept') ?? '*/*') !== '*/*') return headers
   const both = new Headers(headers)

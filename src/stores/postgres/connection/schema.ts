@@ -275,7 +275,7 @@ async function takeNext(query: Query, beside: Query): Promise<void> {
   await query(put, [version + steps.length, LEAST])
 }
 
-/** What a process left that ended while it built an index is no index. */
+/** Builds an index while others write. A process that ended while it built one left an invalid index, which is dropped first. */
 async function buildBeside(beside: Query, { name, kind, on }: Index): Promise<void> {
   const [broken] = await beside(
     `SELECT count(*) FROM pg_index WHERE indexrelid = to_regclass('@.${name}') AND NOT indisvalid`,
