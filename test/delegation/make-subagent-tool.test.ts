@@ -201,7 +201,7 @@ describe('what cannot work is refused, with the reason, before anything runs', (
     const wrong = { name: 'x', brief: 'none' } as never
     expect(() => makeSubagentTool(expertOf(), wrong, { host })).toThrow(/has no option "brief"\. It has .*briefing/)
     expect(() => makeSubagentTool(expertOf(), { name: 'a/b' }, { host })).toThrow(DefinitionError)
-    expect(() => makeSubagentTool(expertOf(), { name: 'Ein Name' }, { host })).toThrow(/no name for a tool/)
+    expect(() => makeSubagentTool(expertOf(), { name: 'Ein Name' }, { host })).toThrow(/not a name for a tool/)
   })
 
   test('nothing of the agent runs, and nothing is made of a made-up input', () => {

@@ -156,8 +156,8 @@ describe('the model of a child', () => {
     expect(second.requests.filter(({ path }) => path.length > 1)).toHaveLength(1)
   })
 
-  test('a model that is none is refused where it is given', () => {
-    expect(() => hostOf({ agent: expertWith(), model: 7 as never })).toThrow(/subagents\.ask\.model is none/)
+  test('a value that is not a model is refused where it is given', () => {
+    expect(() => hostOf({ agent: expertWith(), model: 7 as never })).toThrow(/subagents\.ask\.model is not a model/)
   })
 })
 

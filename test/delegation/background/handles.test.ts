@@ -249,7 +249,7 @@ describe('waits of handles that are over', () => {
     const { runtime } = world.start({ agents: [worker], engine: QUICK })
     const handle = await runtime.spawn(worker, 'go')
 
-    await expect(joinSpawned([handle], how)).rejects.toThrow('no number of agents')
+    await expect(joinSpawned([handle], how)).rejects.toThrow('is not a number of agents')
     await handle.result()
   })
 

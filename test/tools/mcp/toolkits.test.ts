@@ -317,12 +317,12 @@ describe('what cannot be a source is refused where it is written', () => {
     [
       'a name whose end cannot be seen',
       () => agent({ name: 'a', instructions: '', sources: { a_: builtinToolkit('todo') } }),
-      /no name for a source/,
+      /not a name for a source/,
     ],
     [
       'its name',
       () => agent({ name: 'a', instructions: '', sources: { a__b: builtinToolkit('todo') } }),
-      /no name for a source/,
+      /not a name for a source/,
     ],
     ['unknown toolkit', () => builtinToolkit('nothing' as never), /there is no "nothing". There are developer, todo/],
     [

@@ -55,7 +55,7 @@ export class PlanReader {
   verdict(): ParsedPlan {
     this.parser.end()
     const plan = this.parser.value
-    if (!isRecord(plan)) return wrongPlan('it is not JSON object')
+    if (!isRecord(plan)) return wrongPlan('it is not a JSON object')
     const { use_tool: use, tool_command: command, tool_commands: commands = command } = plan
     if (use === false) return { commands: [], wrong: null }
     if (use !== true) return wrongPlan('use_tool is not true or false')
