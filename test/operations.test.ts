@@ -113,9 +113,11 @@ describe('an operation that one file declares', () => {
   })
 
   test('is in OpenAPI with the schema of its answer, and in the reference', async () => {
-    const { TABLE } = (await copied('server/routes/table.ts')) as typeof import('../src/server/http/routes/table.ts')
+    const { TABLE } = (await copied(
+      'server/http/routes/table.ts',
+    )) as typeof import('../src/server/http/routes/table.ts')
     const { openApi } = (await copied(
-      'server/table/openapi.ts',
+      'server/http/table/openapi.ts',
     )) as typeof import('../src/server/http/table/openapi.ts')
     const { paths, components } = (await openApi(TABLE, '1')) as unknown as Described
     const words = readFileSync(path.join(folder, 'docs/reference/options.md'), 'utf8')

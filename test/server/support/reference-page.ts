@@ -9,7 +9,7 @@ export function referencePage(table: readonly Route[]): string {
   return [
     '# HTTP API',
     '',
-    '<!-- Made from the route table: `npx vitest run --project suite test/server/openapi.test.ts -u`. Change src/server/routes. -->',
+    '<!-- Made from the route table: `npx vitest run --project suite test/server/openapi.test.ts -u`. Change src/core/operations and src/server/http/routes. -->',
     '',
     'Every route of `legate serve` and of `handler(runtime)`. Bodies and answers are JSON. `GET /v1/openapi.json` gives all of it as OpenAPI',
     '3.1. Send a token with every request: `Authorization: Bearer lgt_...`. A problem has the form of RFC 9457: `status`, `detail`, `code`',
