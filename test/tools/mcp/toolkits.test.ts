@@ -312,7 +312,11 @@ describe('what cannot be a source is refused where it is written', () => {
     ['time', () => mcpServer({ command: 'x', timeoutMs: 0 }), /timeoutMs must be a number/],
     ['scope', () => mcpServer({ command: 'x', scope: 'all' as never }), /scope must be one of/],
     ['null byte', () => mcpServer({ command: 'x\0y' }), /command is the name/],
-    ['no source', () => agent({ name: 'a', instructions: '', sources: { x: {} as never } }), /sources.x is not a source/],
+    [
+      'no source',
+      () => agent({ name: 'a', instructions: '', sources: { x: {} as never } }),
+      /sources.x is not a source/,
+    ],
     ['a list', () => agent({ name: 'a', instructions: '', sources: [] as never }), /sources are an object/],
     [
       'a name whose end cannot be seen',
