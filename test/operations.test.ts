@@ -119,7 +119,7 @@ describe('an operation that one file declares', () => {
     const { openApi } = (await copied(
       'server/http/table/openapi.ts',
     )) as typeof import('../src/server/http/table/openapi.ts')
-    const { paths, components } = (await openApi(TABLE, '1')) as unknown as Described
+    const { paths, components } = openApi(TABLE, '1') as unknown as Described
     const words = readFileSync(path.join(folder, 'docs/reference/options.md'), 'utf8')
 
     expect(paths['/v1/conversations/{id}/rounds']).toMatchObject({

@@ -1,5 +1,4 @@
 import { VERSION } from '../../../core/base/package/version.ts'
-import { openApi } from '../table/openapi.ts'
 import { json, NOTHING, type Route } from '../table/route.ts'
 import { answer } from './parts.ts'
 
@@ -55,6 +54,9 @@ export const SERVER_ROUTES: readonly Route[] = [
     scope: 'any',
     summary: 'The description of this API in the form of OpenAPI 3.1.',
     answers: { 200: { description: 'The description.', type: 'application/json' } },
-    handler: async ({ server }) => json(await openApi(server.table(), VERSION)),
+    handler: async ({ server }) => {
+      const { openApi } = await import('../table/openapi.ts')
+      return json(openApi(server.table(), VERSION))
+    },
   },
 ]

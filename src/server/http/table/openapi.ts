@@ -1,13 +1,13 @@
 // OpenAPI 3.1 and the words of the reference page, both made from the table.
 
 import type { QuerySchema } from '../../../core/operations/operation.ts'
+import schemas from './answers.json' with { type: 'json' }
 import { type AnswerForm, type Route, takesBody } from './route.ts'
 
 type Part = Readonly<Record<string, unknown>>
 
-/** Describes the table; pages for people are no part of it. */
-export async function openApi(table: readonly Route[], version: string): Promise<Part> {
-  const { default: schemas } = await import('./answers.json', { with: { type: 'json' } })
+/** Describes the table, without pages for people. The schemas of answers are large: load this file when somebody asks for them. */
+export function openApi(table: readonly Route[], version: string): Part {
   const paths: Record<string, Record<string, Part>> = {}
   for (const route of table.filter(({ isPage }) => isPage !== true)) {
     const path = paths[route.path] ?? {}
