@@ -9,7 +9,7 @@
 
 import { DefinitionError } from '../base/error.ts'
 import type { Budget } from './budget.ts'
-import { readRule, splitRule } from './rule.ts'
+import { RULE_DOMAINS, readRule, splitRule } from './rule.ts'
 
 /**
  * The permissions of an agent: `use` for itself, `delegate` for its children (default: as `use`). Rules read `domain:pattern`,
@@ -61,19 +61,7 @@ export interface DayLimit {
   readonly bytes?: number
 }
 
-const DOMAINS: ReadonlySet<string> = new Set([
-  'tool',
-  'agent',
-  'model',
-  'exec',
-  'net',
-  'secret',
-  'file.list',
-  'file.read',
-  'file.write',
-  'file.delete',
-  'file.*',
-])
+const DOMAINS: ReadonlySet<string> = new Set([...RULE_DOMAINS, 'file.*'])
 
 /** Without a grant the toolkit is the limit: files, programs, hosts and secrets need a rule. */
 export const DEFAULT_USE: readonly string[] = Object.freeze(['tool:*', 'agent:*', 'model:*'])

@@ -12,6 +12,16 @@ export function splitRule(rule: string): Rule {
   return { domain: rule.slice(0, Math.max(0, colon)), pattern: rule.slice(colon + 1) }
 }
 
+const FILE_DOMAINS = ['file.list', 'file.read', 'file.write', 'file.delete']
+/** The words with which a rule begins, but for `file.*`, which stands for those of files. */
+export const RULE_DOMAINS: readonly string[] = ['tool', 'agent', 'model', 'exec', 'net', 'secret', ...FILE_DOMAINS]
+
+/** The rules that a rule of `file.*` stands for; else the rule itself. */
+export function rulesOneByOne(rule: string): string[] {
+  const { domain, pattern } = splitRule(rule)
+  return domain === 'file.*' ? FILE_DOMAINS.map((one) => `${one}:${pattern}`) : [rule]
+}
+
 /** A rule with its pattern in the form that requests are compared with. */
 export interface ParsedRule extends Rule {
   /** Why the rule must be a mistake; null for a good one. */

@@ -83,9 +83,10 @@ export const INBOX = {
       return settle(on, nodeId, { word, by, caller: [] })
     },
     as: async (who, nodeId: Id, word: ScopedSettleDecision): Promise<SettledCall> => {
-      const seen = await requireApproval(who, nodeId, { seen: word.seen, isNeeded: true })
-      if (!('leave' in word)) await who.requireDay(who.root.owner)
-      return settle(who.on, nodeId, { word: { ...word, seen }, by: who.principal.id, caller: who.bound })
+      const said = { ...word }
+      const seen = await requireApproval(who, nodeId, { seen: said.seen, isNeeded: true })
+      if (!('leave' in said)) await who.requireDay(who.root.owner)
+      return settle(who.on, nodeId, { word: { ...said, seen }, by: who.principal.id, caller: who.bound })
     },
   }),
 

@@ -65,12 +65,16 @@ export interface ScopedParts {
 
 const NOWHERE = '00000000-0000-7000-8000-000000000000'
 
-/** The kind of row that an id of an operation names, where it names a row. */
-const NAMED: Readonly<Partial<Record<NonNullable<Declared['of']>, Named>>> = {
+/** The kind of row that an id of an operation names; null where it names something else. The compiler asks for each subject. */
+const NAMED: Readonly<Record<NonNullable<Declared['of']>, Named | null>> = {
   run: 'run',
   conversation: 'conversation',
   tree: 'conversation',
   node: 'node',
+  agent: null,
+  owner: null,
+  token: null,
+  webhook: null,
 }
 
 class Scoped {
@@ -134,8 +138,8 @@ class Scoped {
       if (one !== 'any') this.require(one)
     }
     if (needsAll === true) this.requireAll()
-    const named = of === undefined ? undefined : NAMED[of]
-    if (named === undefined) return withoutRoot(this.asking)
+    const named = of === undefined ? null : NAMED[of]
+    if (named === null) return withoutRoot(this.asking)
     const roots: Conversation[] = []
     const ids = given.slice(0, http?.match(/\{/g)?.length ?? 1)
     for (const id of ids) roots.push(await this.reach(named, String(id)))

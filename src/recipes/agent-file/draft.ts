@@ -15,6 +15,7 @@ import { jsonOf } from '../../core/base/text-tree/tree.ts'
 import { type Budget, checkBudget, smallerBudget } from '../../core/grant/budget.ts'
 import { checkGrant, EVERYTHING, type Grant } from '../../core/grant/grant.ts'
 import { covers, mayMeet } from '../../core/grant/lint.ts'
+import { rulesOneByOne } from '../../core/grant/rule.ts'
 import type { ModelSettings } from '../../core/model/model.ts'
 import { sourceName } from '../../core/tool/source.ts'
 import { type Fields, ownValue } from '../text/fields.ts'
@@ -498,12 +499,12 @@ function freeOf(first: Grant, second: Grant): readonly string[] {
 
 /** Lists the exceptions that matter: those which the grant allows by name. */
 function freeIn({ use = EVERYTHING, free = [] }: Grant): readonly string[] {
-  return within(free, use.flatMap(oneByOne)).inside
+  return within(free, use.flatMap(rulesOneByOne)).inside
 }
 
 /** Lists what a grant allows or asks for. */
 function openTo({ use = EVERYTHING, ask = [] }: Grant): string[] {
-  return [...use, ...ask].flatMap(oneByOne)
+  return [...use, ...ask].flatMap(rulesOneByOne)
 }
 
 function common(first: readonly string[], second: readonly string[]): string[] {
@@ -518,7 +519,7 @@ interface RuleOverlap {
 
 /** Splits rules into the parts that other rules leave open and those they do not. */
 function within(rules: readonly string[], open: readonly string[]): RuleOverlap {
-  const all = rules.flatMap(oneByOne)
+  const all = rules.flatMap(rulesOneByOne)
   const inside = all.flatMap((rule) => {
     return open.some((one) => covers(one, rule)) ? [rule] : open.filter((one) => covers(rule, one))
   })
@@ -526,11 +527,6 @@ function within(rules: readonly string[], open: readonly string[]): RuleOverlap 
     open.some((one) => mayMeet(one, rule) && !covers(one, rule) && !covers(rule, one)),
   )
   return { inside: unique(inside), unclear: unclear.filter((rule) => !inside.includes(rule)) }
-}
-
-function oneByOne(rule: string): string[] {
-  if (!rule.startsWith('file.*:')) return [rule]
-  return ['list', 'read', 'write', 'delete'].map((act) => `file.${act}:${rule.slice('file.*:'.length)}`)
 }
 
 function unique(rules: readonly string[]): string[] {

@@ -1,7 +1,7 @@
 import { canonicalJson, isRecord, type Json, toJson } from '../../core/base/json.ts'
 import { EVERYTHING } from '../../core/grant/grant.ts'
 import { covers, mayMeet } from '../../core/grant/lint.ts'
-import { splitRule } from '../../core/grant/rule.ts'
+import { RULE_DOMAINS, rulesOneByOne, splitRule } from '../../core/grant/rule.ts'
 import type { AgentFile } from '../agent-file/agent-file.ts'
 import { wholeModel } from '../agent-file/agent-file-writer.ts'
 import { isOurs, OUR_TOOLS } from '../agent-file/tool-words.ts'
@@ -126,7 +126,7 @@ function isSaid(rule: string, rules: readonly string[]): boolean {
 
 /** Lists domains that were limited and are wider afterwards. */
 function lostLists(allow: readonly string[], live: readonly (readonly string[])[]): string[] {
-  return DOMAINS.flatMap((domain) => {
+  return RULE_DOMAINS.flatMap((domain) => {
     const known = allow.filter((rule) => isOf(rule, domain))
     if (isSaid(domain.startsWith('file.') ? `${domain}:**` : `${domain}:*`, known)) return []
     const isKept = live.some((rules) => rules.filter((rule) => isOf(rule, domain)).every((rule) => isSaid(rule, known)))
@@ -135,19 +135,6 @@ function lostLists(allow: readonly string[], live: readonly (readonly string[])[
     return [known.length === 0 ? `that there is no ${domain}:` : `that only ${known.join(', ')} may be used`]
   })
 }
-
-const DOMAINS = [
-  'tool',
-  'agent',
-  'model',
-  'exec',
-  'net',
-  'secret',
-  'file.list',
-  'file.read',
-  'file.write',
-  'file.delete',
-]
 
 function isOf(rule: string, domain: string): boolean {
   return splitRule(rule).domain === domain
@@ -181,8 +168,7 @@ function rules({ allow, ask, deny }: Rules): Rules {
 }
 
 function oneByOne(rule: string): string[] {
-  if (!rule.startsWith('file.*:')) return [flat(rule)]
-  return ['list', 'read', 'write', 'delete'].map((act) => `file.${act}:${rule.slice('file.*:'.length)}`)
+  return rulesOneByOne(flat(rule))
 }
 
 /**
